@@ -60,7 +60,8 @@ test-long:
 	@scripts/run-tests --long
 
 bench: all
-	@scripts/bench $(BENCH)
+	@if [ -x scripts/bench ]; then scripts/bench $(BENCH); else \
+		echo "make bench: scripts/bench is not written yet" >&2; exit 1; fi
 
 lint:
 	@scripts/lint
@@ -73,7 +74,8 @@ fuzz:
 	@scripts/run-tests fuzz
 
 demo: all
-	@if [ -x scripts/demo ]; then scripts/demo; else echo "make demo: scripts/demo is not written yet" >&2; exit 1; fi
+	@if [ -x scripts/demo ]; then scripts/demo; else \
+		echo "make demo: scripts/demo is not written yet" >&2; exit 1; fi
 
 install:
 	@scripts/configure $(B) --prefix=$(PREFIX) $(SETUP)
