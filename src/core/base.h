@@ -28,38 +28,38 @@
 #endif
 
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
-#define UNUSED __attribute__((unused))
-#define MUST_USE __attribute__((warn_unused_result))
+#define UNUSED                 __attribute__((unused))
+#define MUST_USE               __attribute__((warn_unused_result))
 
 /* Announces that SCOPED(fn) may be used with variables of type `type *`. */
-#define DEFINE_SCOPED(fn, type)                                                                                        \
-    static inline void fn##_scoped(type **p)                                                                           \
-    {                                                                                                                  \
-        if (*p)                                                                                                        \
-            fn(*p);                                                                                                    \
+#define DEFINE_SCOPED(fn, type)              \
+    static inline void fn##_scoped(type **p) \
+    {                                        \
+        if (*p)                              \
+            fn(*p);                          \
     }
 #define SCOPED(fn) __attribute__((cleanup(fn##_scoped)))
 
-#define take(p)                                                                                                        \
-    ({                                                                                                                 \
-        typeof(p) taken_ = (p);                                                                                        \
-        (p) = NULL;                                                                                                    \
-        taken_;                                                                                                        \
+#define take(p)                 \
+    ({                          \
+        typeof(p) taken_ = (p); \
+        (p) = NULL;             \
+        taken_;                 \
     })
 
-#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b)                                                                                                      \
-    ({                                                                                                                 \
-        typeof(a) min_a_ = (a);                                                                                        \
-        typeof(b) min_b_ = (b);                                                                                        \
-        min_a_ < min_b_ ? min_a_ : min_b_;                                                                             \
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define ARRAY_SIZE(a)                   (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b)                          \
+    ({                                     \
+        typeof(a) min_a_ = (a);            \
+        typeof(b) min_b_ = (b);            \
+        min_a_ < min_b_ ? min_a_ : min_b_; \
     })
-#define MAX(a, b)                                                                                                      \
-    ({                                                                                                                 \
-        typeof(a) max_a_ = (a);                                                                                        \
-        typeof(b) max_b_ = (b);                                                                                        \
-        max_a_ > max_b_ ? max_a_ : max_b_;                                                                             \
+#define MAX(a, b)                          \
+    ({                                     \
+        typeof(a) max_a_ = (a);            \
+        typeof(b) max_b_ = (b);            \
+        max_a_ > max_b_ ? max_a_ : max_b_; \
     })
 
 /* Big-endian bytes of a format at any alignment. */

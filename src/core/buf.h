@@ -18,7 +18,7 @@ struct buf {
     size_t size;     /* bytes of the window; the owner of a fresh buf may lower it */
     size_t capacity; /* bytes that may be written at data by its only owner */
     uint32_t refs;
-    struct buf *origin; /* the buf this one is a slice of, or NULL */
+    struct buf *origin;                        /* the buf this one is a slice of, or NULL */
     void (*free_fn)(struct buf *b, void *arg); /* for foreign memory, else NULL */
     void *free_arg;
 };

@@ -14,18 +14,18 @@
 #include "core/iatt.h"
 
 #define DICT_MAX_PAIRS 65536
-#define DICT_MAX_KEY 4096 /* bytes */
+#define DICT_MAX_KEY   4096 /* bytes */
 
-enum dict_type { /* numbers are those of the wire */
-    DICT_OLD = 1,  /* untyped bytes from an old-style serialisation */
-    DICT_INT = 2,  /* int64 */
-    DICT_UINT = 3, /* uint64 */
-    DICT_DOUBLE = 4,
-    DICT_STR = 5, /* text; size_bytes does not count the NUL, which is always there in memory */
-    DICT_BIN = 6, /* raw bytes */
-    DICT_GFID = 7,
-    DICT_IATT = 8,
-    DICT_MDATA = 9,
+enum dict_type {                /* numbers are those of the wire */
+                 DICT_OLD = 1,  /* untyped bytes from an old-style serialisation */
+                 DICT_INT = 2,  /* int64 */
+                 DICT_UINT = 3, /* uint64 */
+                 DICT_DOUBLE = 4,
+                 DICT_STR = 5, /* text; size_bytes does not count the NUL, which is always there in memory */
+                 DICT_BIN = 6, /* raw bytes */
+                 DICT_GFID = 7,
+                 DICT_IATT = 8,
+                 DICT_MDATA = 9,
 };
 
 struct mdata_times {
@@ -49,9 +49,9 @@ struct dict_value {
 
 struct dict;
 
-struct dict *dict_new(void) MUST_USE; /* returned */
+struct dict *dict_new(void) MUST_USE;                  /* returned */
 struct dict *dict_copy(const struct dict *d) MUST_USE; /* deep; NULL gives a new empty dict. returned */
-struct dict *dict_ref(struct dict *d); /* accepts NULL */
+struct dict *dict_ref(struct dict *d);                 /* accepts NULL */
 void dict_unref(struct dict *d);
 DEFINE_SCOPED(dict_unref, struct dict)
 

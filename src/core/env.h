@@ -57,9 +57,9 @@ enum address_family { ADDRESS_TCP, ADDRESS_UNIX };
 
 struct address {
     enum address_family family;
-    char host[256];      /* TCP: numeric address or name; listening: "" = any address */
-    uint16_t port;       /* TCP */
-    char path[108];      /* UNIX */
+    char host[256];       /* TCP: numeric address or name; listening: "" = any address */
+    uint16_t port;        /* TCP */
+    char path[108];       /* UNIX */
     bool bind_privileged; /* connecting: try source ports below 1024 first */
 };
 

@@ -22,7 +22,7 @@ struct sim_config {
 };
 
 struct sim *sim_new(const struct sim_config *config, struct log *log); /* returned; log borrowed */
-void sim_free(struct sim *sim); /* all processes must be freed before */
+void sim_free(struct sim *sim);                                        /* all processes must be freed before */
 
 /* A process on a host. Names are copied. Returned; NULL for lack of memory. */
 struct env *sim_process_new(struct sim *sim, const char *host, const char *name);

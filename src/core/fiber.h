@@ -28,7 +28,7 @@ struct env;
 struct fiber;
 
 #define FIBER_STACK_BYTES (64 * 1024)
-#define FIBER_MAX_LIVE 16384 /* two mappings each; vm.max_map_count is 65530 by default */
+#define FIBER_MAX_LIVE    16384 /* two mappings each; vm.max_map_count is 65530 by default */
 
 typedef void (*fiber_fn)(void *arg);
 

@@ -38,4 +38,4 @@ int gfid_parse(const char *text, struct gfid *ret_gfid);
 /* The 64-bit inode number users see: bytes 8..15 as big-endian (root: 1; null: all ones). */
 uint64_t gfid_to_ino(const struct gfid *g);
 
-#define GFID_TEXT(g) (gfid_format((g), (char[GFID_TEXT_LEN + 1]){ 0 }))
+#define GFID_TEXT(g) (gfid_format((g), (char[GFID_TEXT_LEN + 1]) { 0 }))

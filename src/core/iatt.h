@@ -8,9 +8,9 @@
 struct iatt {
     struct gfid gfid;
     uint64_t ino, dev, rdev;
-    uint64_t size;   /* bytes */
-    uint64_t blocks; /* units of 512 bytes */
-    int64_t atime, mtime, ctime, btime;                     /* seconds since the epoch */
+    uint64_t size;                      /* bytes */
+    uint64_t blocks;                    /* units of 512 bytes */
+    int64_t atime, mtime, ctime, btime; /* seconds since the epoch */
     uint32_t atime_nsec, mtime_nsec, ctime_nsec, btime_nsec;
     uint32_t mode; /* S_IFMT type bits and 07777 permission bits; 0 = "attributes not available" */
     uint32_t nlink, uid, gid, blksize;

@@ -7,7 +7,10 @@ struct list {
     struct list *next, *prev;
 };
 
-#define LIST_INIT(name) { &(name), &(name) }
+#define LIST_INIT(name)  \
+    {                    \
+        &(name), &(name) \
+    }
 
 static inline void list_init(struct list *l)
 {
@@ -59,8 +62,8 @@ static inline void list_splice_tail(struct list *to, struct list *from)
 
 #define list_entry(node, type, member) container_of(node, type, member)
 #define list_first(head, type, member) (list_empty(head) ? NULL : list_entry((head)->next, type, member))
-#define list_for_each(var, head, member)                                                                               \
-    for (typeof(var) var##_next_ = ((var) = list_entry((head)->next, typeof(*(var)), member),                          \
-                                    list_entry((var)->member.next, typeof(*(var)), member));                           \
-         &(var)->member != (head);                                                                                     \
+#define list_for_each(var, head, member)                                                      \
+    for (typeof(var) var##_next_ = ((var) = list_entry((head)->next, typeof(*(var)), member), \
+                                   list_entry((var)->member.next, typeof(*(var)), member));   \
+         &(var)->member != (head);                                                            \
          (var) = var##_next_, var##_next_ = list_entry(var##_next_->member.next, typeof(*(var)), member))

@@ -34,10 +34,10 @@ void log_line(struct log *l, enum log_level level, const char *place, const char
     PRINTF_LIKE(5, 6);
 
 /* Evaluates its arguments only when the level is on. `place` is the translator's or module's name. */
-#define LOG(l, lvl, place, event, ...)                                                                                 \
-    do {                                                                                                               \
-        if ((lvl) <= log_level(l))                                                                                     \
-            log_line((l), (lvl), (place), (event), __VA_ARGS__);                                                       \
+#define LOG(l, lvl, place, event, ...)                           \
+    do {                                                         \
+        if ((lvl) <= log_level(l))                               \
+            log_line((l), (lvl), (place), (event), __VA_ARGS__); \
     } while (0)
 
 /* "ENOENT" for -ENOENT or ENOENT; "EUNKNOWN" for what has no name. */

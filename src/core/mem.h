@@ -8,8 +8,8 @@
 
 #include "core/base.h"
 
-void *mem_alloc(size_t size_bytes) MUST_USE;  /* contents undefined */
-void *mem_zalloc(size_t size_bytes) MUST_USE; /* zeroed */
+void *mem_alloc(size_t size_bytes) MUST_USE;               /* contents undefined */
+void *mem_zalloc(size_t size_bytes) MUST_USE;              /* zeroed */
 void *mem_array(size_t count, size_t item_bytes) MUST_USE; /* zeroed; NULL when the product overflows */
 /* Grows or shrinks; on failure the old block stays valid and NULL is returned. */
 void *mem_realloc(void *block, size_t size_bytes) MUST_USE;

@@ -18,21 +18,21 @@
 
 enum option_type {
     OPTION_END,
-    OPTION_BOOL,    /* bool */
-    OPTION_U32,     /* uint32_t */
-    OPTION_U64,     /* uint64_t */
-    OPTION_I32,     /* int32_t */
-    OPTION_SIZE,    /* uint64_t bytes */
-    OPTION_PERCENT, /* double 0..100 */
+    OPTION_BOOL,            /* bool */
+    OPTION_U32,             /* uint32_t */
+    OPTION_U64,             /* uint64_t */
+    OPTION_I32,             /* int32_t */
+    OPTION_SIZE,            /* uint64_t bytes */
+    OPTION_PERCENT,         /* double 0..100 */
     OPTION_PERCENT_OR_SIZE, /* struct percent_or_size */
-    OPTION_TIME,    /* uint32_t seconds */
-    OPTION_DOUBLE,  /* double */
-    OPTION_STR,     /* char *, owned by the state (mem_free by options_release) */
-    OPTION_PATH,    /* char *, absolute */
-    OPTION_ENUM,    /* uint32_t, index in choices */
-    OPTION_MODE,    /* uint32_t, octal permission bits */
-    OPTION_ANY,     /* text checked by the translator itself; key may hold one '*'; not stored in the state */
-    OPTION_IGNORED, /* accepted, has no effect; `help` says why (logged once at INFO) */
+    OPTION_TIME,            /* uint32_t seconds */
+    OPTION_DOUBLE,          /* double */
+    OPTION_STR,             /* char *, owned by the state (mem_free by options_release) */
+    OPTION_PATH,            /* char *, absolute */
+    OPTION_ENUM,            /* uint32_t, index in choices */
+    OPTION_MODE,            /* uint32_t, octal permission bits */
+    OPTION_ANY,             /* text checked by the translator itself; key may hold one '*'; not stored in the state */
+    OPTION_IGNORED,         /* accepted, has no effect; `help` says why (logged once at INFO) */
 };
 
 struct percent_or_size {
@@ -44,36 +44,45 @@ struct percent_or_size {
 struct option {
     enum option_type type;
     const char *name;
-    const char *aliases[4]; /* older or shorter names */
-    size_t offset;          /* of the field in the translator's state */
-    const char *def;        /* default as text; NULL: zero / NULL */
-    int64_t min, max;       /* numbers, sizes and times; max 0 = no upper limit */
+    const char *aliases[4];     /* older or shorter names */
+    size_t offset;              /* of the field in the translator's state */
+    const char *def;            /* default as text; NULL: zero / NULL */
+    int64_t min, max;           /* numbers, sizes and times; max 0 = no upper limit */
     const char *const *choices; /* ENUM: NULL-terminated, compared without case */
     const char *unit;
     const char *help;
     bool live; /* may change while the graph runs */
 };
 
-#define OPT_(type_, name_, state_, field_, ...)                                                                        \
-    {                                                                                                                  \
-        .type = (type_), .name = (name_), .offset = offsetof(state_, field_), __VA_ARGS__                              \
+#define OPT_(type_, name_, state_, field_, ...)                                           \
+    {                                                                                     \
+        .type = (type_), .name = (name_), .offset = offsetof(state_, field_), __VA_ARGS__ \
     }
-#define OPT_BOOL(name, state, field, ...) OPT_(OPTION_BOOL, name, state, field, __VA_ARGS__)
-#define OPT_U32(name, state, field, ...) OPT_(OPTION_U32, name, state, field, __VA_ARGS__)
-#define OPT_U64(name, state, field, ...) OPT_(OPTION_U64, name, state, field, __VA_ARGS__)
-#define OPT_I32(name, state, field, ...) OPT_(OPTION_I32, name, state, field, __VA_ARGS__)
-#define OPT_SIZE(name, state, field, ...) OPT_(OPTION_SIZE, name, state, field, __VA_ARGS__)
-#define OPT_PERCENT(name, state, field, ...) OPT_(OPTION_PERCENT, name, state, field, __VA_ARGS__)
+#define OPT_BOOL(name, state, field, ...)            OPT_(OPTION_BOOL, name, state, field, __VA_ARGS__)
+#define OPT_U32(name, state, field, ...)             OPT_(OPTION_U32, name, state, field, __VA_ARGS__)
+#define OPT_U64(name, state, field, ...)             OPT_(OPTION_U64, name, state, field, __VA_ARGS__)
+#define OPT_I32(name, state, field, ...)             OPT_(OPTION_I32, name, state, field, __VA_ARGS__)
+#define OPT_SIZE(name, state, field, ...)            OPT_(OPTION_SIZE, name, state, field, __VA_ARGS__)
+#define OPT_PERCENT(name, state, field, ...)         OPT_(OPTION_PERCENT, name, state, field, __VA_ARGS__)
 #define OPT_PERCENT_OR_SIZE(name, state, field, ...) OPT_(OPTION_PERCENT_OR_SIZE, name, state, field, __VA_ARGS__)
-#define OPT_TIME(name, state, field, ...) OPT_(OPTION_TIME, name, state, field, __VA_ARGS__)
-#define OPT_DOUBLE(name, state, field, ...) OPT_(OPTION_DOUBLE, name, state, field, __VA_ARGS__)
-#define OPT_STR(name, state, field, ...) OPT_(OPTION_STR, name, state, field, __VA_ARGS__)
-#define OPT_PATH(name, state, field, ...) OPT_(OPTION_PATH, name, state, field, __VA_ARGS__)
-#define OPT_ENUM(name, state, field, list, ...) OPT_(OPTION_ENUM, name, state, field, .choices = (list), __VA_ARGS__)
-#define OPT_MODE(name, state, field, ...) OPT_(OPTION_MODE, name, state, field, __VA_ARGS__)
-#define OPT_ANY(name_, ...) { .type = OPTION_ANY, .name = (name_), __VA_ARGS__ }
-#define OPT_IGNORED(name_, ...) { .type = OPTION_IGNORED, .name = (name_), __VA_ARGS__ }
-#define OPT_END { .type = OPTION_END }
+#define OPT_TIME(name, state, field, ...)            OPT_(OPTION_TIME, name, state, field, __VA_ARGS__)
+#define OPT_DOUBLE(name, state, field, ...)          OPT_(OPTION_DOUBLE, name, state, field, __VA_ARGS__)
+#define OPT_STR(name, state, field, ...)             OPT_(OPTION_STR, name, state, field, __VA_ARGS__)
+#define OPT_PATH(name, state, field, ...)            OPT_(OPTION_PATH, name, state, field, __VA_ARGS__)
+#define OPT_ENUM(name, state, field, list, ...)      OPT_(OPTION_ENUM, name, state, field, .choices = (list), __VA_ARGS__)
+#define OPT_MODE(name, state, field, ...)            OPT_(OPTION_MODE, name, state, field, __VA_ARGS__)
+#define OPT_ANY(name_, ...)                              \
+    {                                                    \
+        .type = OPTION_ANY, .name = (name_), __VA_ARGS__ \
+    }
+#define OPT_IGNORED(name_, ...)                              \
+    {                                                        \
+        .type = OPTION_IGNORED, .name = (name_), __VA_ARGS__ \
+    }
+#define OPT_END            \
+    {                      \
+        .type = OPTION_END \
+    }
 
 /* The entry that `key` means (name, alias or '*' pattern), or NULL. */
 const struct option *option_find(const struct option *table, const char *key);

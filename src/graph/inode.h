@@ -26,9 +26,9 @@ struct inode {
     uint32_t refs;
     uint32_t open_fds; /* live fd objects */
     struct graph *graph;
-    struct list lru;   /* internal */
-    void *hash_next;   /* internal */
-    void **slots;      /* one per translator that uses inode ctx */
+    struct list lru; /* internal */
+    void *hash_next; /* internal */
+    void **slots;    /* one per translator that uses inode ctx */
     /* For the edge (mount/fuse): kernel references and generation. */
     uint64_t lookups;
 };
@@ -56,7 +56,7 @@ struct fd {
     bool is_dir;
     struct list of_inode; /* internal */
     void **slots;
-    uint64_t edge; /* for the edge: its own handle */
+    uint64_t edge;         /* for the edge: its own handle */
     struct client *client; /* on a brick */
 };
 
@@ -69,7 +69,7 @@ void **fd_ctx(struct fd *fd, struct translator *me);
 void fd_each(struct graph *graph, void (*fn)(struct fd *fd, void *arg), void *arg);
 
 struct client {
-    char *uid; /* SETVOLUME process-uuid */
+    char *uid;  /* SETVOLUME process-uuid */
     char *name; /* numeric address:port, for logs */
     uint32_t refs;
     bool is_trusted; /* authenticated by user name */

@@ -95,45 +95,45 @@ struct dump;
  * Errors every operation may answer: ENOTCONN (child down), ETIMEDOUT and ECANCELED (scope), EIO, ENOMEM, ESTALE (the
  * gfid, or the parent's, is unknown), ENOENT (the parent exists, the name does not). Locks that are refused: EAGAIN.
  */
-#define OPS(X)                                                                                                         \
-    X(LOOKUP, lookup, 0)                                                                                               \
-    X(STAT, stat, OP_INODE)                                                                                            \
-    X(READLINK, readlink, OP_INODE)                                                                                    \
-    X(ACCESS, access, OP_INODE)                                                                                        \
-    X(MKNOD, mknod, OP_INODE | OP_PARENT | OP_CHANGES)                                                                 \
-    X(MKDIR, mkdir, OP_INODE | OP_PARENT | OP_CHANGES)                                                                 \
-    X(SYMLINK, symlink, OP_INODE | OP_PARENT | OP_CHANGES)                                                             \
-    X(CREATE, create, OP_INODE | OP_PARENT | OP_FD | OP_CHANGES)                                                       \
-    X(LINK, link, OP_INODE | OP_PARENT2 | OP_CHANGES)                                                                  \
-    X(UNLINK, unlink, OP_PARENT | OP_CHANGES)                                                                          \
-    X(RMDIR, rmdir, OP_PARENT | OP_CHANGES)                                                                            \
-    X(RENAME, rename, OP_PARENT | OP_PARENT2 | OP_CHANGES)                                                             \
-    X(OPEN, open, OP_INODE | OP_FD)                                                                                    \
-    X(OPENDIR, opendir, OP_INODE | OP_FD)                                                                              \
-    X(READ, read, OP_INODE)                                                                                            \
-    X(WRITE, write, OP_INODE | OP_CHANGES)                                                                             \
-    X(TRUNCATE, truncate, OP_INODE | OP_CHANGES)                                                                       \
-    X(FALLOCATE, fallocate, OP_INODE | OP_CHANGES)                                                                     \
-    X(SEEK, seek, OP_INODE)                                                                                            \
-    X(COPY_RANGE, copy_range, OP_INODE | OP_CHANGES)                                                                   \
-    X(FLUSH, flush, OP_INODE | OP_FD)                                                                                  \
-    X(FSYNC, fsync, OP_INODE)                                                                                          \
-    X(FSYNCDIR, fsyncdir, OP_INODE | OP_FD)                                                                            \
-    X(STATFS, statfs, OP_INODE)                                                                                        \
-    X(SETATTR, setattr, OP_INODE | OP_CHANGES)                                                                         \
-    X(SETXATTR, setxattr, OP_INODE | OP_CHANGES)                                                                       \
-    X(GETXATTR, getxattr, OP_INODE)                                                                                    \
-    X(REMOVEXATTR, removexattr, OP_INODE | OP_CHANGES)                                                                 \
-    X(XATTROP, xattrop, OP_INODE | OP_CHANGES)                                                                         \
-    X(READDIR, readdir, OP_INODE | OP_FD)                                                                              \
-    X(READDIRP, readdirp, OP_INODE | OP_FD)                                                                            \
-    X(LK, lk, OP_INODE)                                                                                                \
-    X(INODELK, inodelk, OP_INODE)                                                                                      \
-    X(ENTRYLK, entrylk, OP_INODE)                                                                                      \
-    X(RCHECKSUM, rchecksum, OP_INODE)                                                                                  \
-    X(LEASE, lease, OP_INODE)                                                                                          \
-    X(GETACTIVELK, getactivelk, OP_INODE)                                                                              \
-    X(IPC, ipc, 0)                                                                                                     \
+#define OPS(X)                                                   \
+    X(LOOKUP, lookup, 0)                                         \
+    X(STAT, stat, OP_INODE)                                      \
+    X(READLINK, readlink, OP_INODE)                              \
+    X(ACCESS, access, OP_INODE)                                  \
+    X(MKNOD, mknod, OP_INODE | OP_PARENT | OP_CHANGES)           \
+    X(MKDIR, mkdir, OP_INODE | OP_PARENT | OP_CHANGES)           \
+    X(SYMLINK, symlink, OP_INODE | OP_PARENT | OP_CHANGES)       \
+    X(CREATE, create, OP_INODE | OP_PARENT | OP_FD | OP_CHANGES) \
+    X(LINK, link, OP_INODE | OP_PARENT2 | OP_CHANGES)            \
+    X(UNLINK, unlink, OP_PARENT | OP_CHANGES)                    \
+    X(RMDIR, rmdir, OP_PARENT | OP_CHANGES)                      \
+    X(RENAME, rename, OP_PARENT | OP_PARENT2 | OP_CHANGES)       \
+    X(OPEN, open, OP_INODE | OP_FD)                              \
+    X(OPENDIR, opendir, OP_INODE | OP_FD)                        \
+    X(READ, read, OP_INODE)                                      \
+    X(WRITE, write, OP_INODE | OP_CHANGES)                       \
+    X(TRUNCATE, truncate, OP_INODE | OP_CHANGES)                 \
+    X(FALLOCATE, fallocate, OP_INODE | OP_CHANGES)               \
+    X(SEEK, seek, OP_INODE)                                      \
+    X(COPY_RANGE, copy_range, OP_INODE | OP_CHANGES)             \
+    X(FLUSH, flush, OP_INODE | OP_FD)                            \
+    X(FSYNC, fsync, OP_INODE)                                    \
+    X(FSYNCDIR, fsyncdir, OP_INODE | OP_FD)                      \
+    X(STATFS, statfs, OP_INODE)                                  \
+    X(SETATTR, setattr, OP_INODE | OP_CHANGES)                   \
+    X(SETXATTR, setxattr, OP_INODE | OP_CHANGES)                 \
+    X(GETXATTR, getxattr, OP_INODE)                              \
+    X(REMOVEXATTR, removexattr, OP_INODE | OP_CHANGES)           \
+    X(XATTROP, xattrop, OP_INODE | OP_CHANGES)                   \
+    X(READDIR, readdir, OP_INODE | OP_FD)                        \
+    X(READDIRP, readdirp, OP_INODE | OP_FD)                      \
+    X(LK, lk, OP_INODE)                                          \
+    X(INODELK, inodelk, OP_INODE)                                \
+    X(ENTRYLK, entrylk, OP_INODE)                                \
+    X(RCHECKSUM, rchecksum, OP_INODE)                            \
+    X(LEASE, lease, OP_INODE)                                    \
+    X(GETACTIVELK, getactivelk, OP_INODE)                        \
+    X(IPC, ipc, 0)                                               \
     X(COMPOUND, compound, 0)
 
 enum op_needs { OP_INODE = 1, OP_FD = 2, OP_PARENT = 4, OP_PARENT2 = 8, OP_CHANGES = 16 };
@@ -145,9 +145,9 @@ enum op {
         OP_COUNT
 };
 
-const char *op_name(enum op op);     /* "read" */
-unsigned op_needs(enum op op);       /* enum op_needs bits */
-int op_parse(const char *name);      /* enum op or -EINVAL; any case; the field's old names (writev, readv...) too */
+const char *op_name(enum op op); /* "read" */
+unsigned op_needs(enum op op);   /* enum op_needs bits */
+int op_parse(const char *name);  /* enum op or -EINVAL; any case; the field's old names (writev, readv...) too */
 
 /* ---- the call ---- */
 
@@ -165,11 +165,11 @@ static inline bool lk_owner_equal(const struct lk_owner *a, const struct lk_owne
 void lk_owner_from_u64(struct lk_owner *o, uint64_t v); /* 8 bytes, least significant first */
 
 enum { /* pids of internal clients (docs/protocol.md "pids with a meaning") */
-    PID_GSYNCD = -1,
-    PID_REBALANCE = -3,
-    PID_NO_ROOT_SQUASH = -4,
-    PID_SELF_HEAL = -6,
-    PID_HEAL_INFO = -7,
+       PID_GSYNCD = -1,
+       PID_REBALANCE = -3,
+       PID_NO_ROOT_SQUASH = -4,
+       PID_SELF_HEAL = -6,
+       PID_HEAL_INFO = -7,
 };
 
 struct call {
@@ -219,7 +219,7 @@ struct lock_range {
 };
 
 enum xattrop {
-    XATTROP_ADD32 = 0,   /* arrays of big-endian int32 */
+    XATTROP_ADD32 = 0, /* arrays of big-endian int32 */
     XATTROP_ADD64 = 1,
     XATTROP_OR = 2,
     XATTROP_AND = 3,
@@ -255,8 +255,8 @@ struct request {
 
 struct dir_entry {
     uint64_t ino;
-    uint64_t offset; /* cookie to go on after this entry */
-    uint32_t type;   /* DT_* */
+    uint64_t offset;  /* cookie to go on after this entry */
+    uint32_t type;    /* DT_* */
     struct iatt stat; /* readdirp; mode 0: not known, look it up */
     struct dict *xattrs;
     uint32_t name_len; /* bytes, without the NUL */
@@ -346,8 +346,7 @@ FIBER int child_setxattr(struct translator *me, unsigned child, struct call *cal
 FIBER int child_xattrop(struct translator *me, unsigned child, struct call *call, struct inode *inode, struct fd *fd,
                         enum xattrop how, struct dict *xattrs, struct dict *xdata, struct reply *r);
 FIBER int child_inodelk(struct translator *me, unsigned child, struct call *call, struct inode *inode, struct fd *fd,
-                        const char *domain, enum lock_command command, const struct lock_range *range,
-                        struct reply *r);
+                        const char *domain, enum lock_command command, const struct lock_range *range, struct reply *r);
 FIBER int child_entrylk(struct translator *me, unsigned child, struct call *call, struct inode *inode,
                         const char *domain, const char *name, enum lock_command command, enum lock_type type,
                         struct reply *r);
@@ -355,14 +354,14 @@ FIBER int child_entrylk(struct translator *me, unsigned child, struct call *call
 /* ---- events ---- */
 
 enum event_kind {
-    EVENT_CHILD_UP,        /* the translator that sends it can serve (again) */
-    EVENT_CHILD_DOWN,      /* it cannot */
-    EVENT_CHILD_TRYING,    /* it does not know yet, but has tried once and failed (mounts stop waiting for it) */
-    EVENT_INVALIDATE,      /* upcall: attributes, data or entries of gfid changed elsewhere */
+    EVENT_CHILD_UP,           /* the translator that sends it can serve (again) */
+    EVENT_CHILD_DOWN,         /* it cannot */
+    EVENT_CHILD_TRYING,       /* it does not know yet, but has tried once and failed (mounts stop waiting for it) */
+    EVENT_INVALIDATE,         /* upcall: attributes, data or entries of gfid changed elsewhere */
     EVENT_INODELK_CONTENTION, /* somebody waits for an inode lock that this client holds */
     EVENT_ENTRYLK_CONTENTION,
-    EVENT_AUTH_FAILED,     /* the brick refused us; text says why */
-    EVENT_STORAGE_FAILED,  /* health check failed: the brick must stop serving */
+    EVENT_AUTH_FAILED,    /* the brick refused us; text says why */
+    EVENT_STORAGE_FAILED, /* health check failed: the brick must stop serving */
     EVENT_VOLFILE_CHANGED,
 };
 
@@ -391,7 +390,7 @@ struct translator_class {
     size_t state_size;      /* zeroed before the options are parsed into it */
     const struct option *options;
     op_fn ops[OP_COUNT];
-    op_fn any; /* instead of passing through, for operations without an entry of their own */
+    op_fn any;                           /* instead of passing through, for operations without an entry of their own */
     unsigned children_min, children_max; /* max 0 = no limit (leaf: both 0 with is_leaf) */
     bool is_leaf;
     bool uses_inode_ctx, uses_fd_ctx, uses_client_ctx; /* a slot is reserved only where asked for */
@@ -433,7 +432,7 @@ struct translator {
     struct translator **parents;
     unsigned parent_count;
     int inode_slot, fd_slot, client_slot; /* -1: none */
-    bool is_up; /* as last told to the parents with EVENT_CHILD_UP / DOWN */
+    bool is_up;                           /* as last told to the parents with EVENT_CHILD_UP / DOWN */
     bool is_initialised, is_started;
     unsigned line; /* in the volume file, for messages */
     struct op_stats stats[OP_COUNT];

@@ -25,12 +25,12 @@ struct volfile_section {
 };
 
 struct volfile {
-    char *path; /* for messages */
+    char *path;                        /* for messages */
     struct volfile_section **sections; /* in file order */
     unsigned section_count;
 };
 
-#define VOLFILE_MAX_BYTES (16 * 1024 * 1024)
+#define VOLFILE_MAX_BYTES    (16 * 1024 * 1024)
 #define VOLFILE_MAX_SECTIONS 65536
 
 /* `path` is only named in messages. text needs no NUL. 0 and a file (returned), or -EINVAL/-ENOMEM/-EFBIG. */
