@@ -11,6 +11,14 @@
 #include "graph/translator.h"
 #include "graph/volfile.h"
 
+struct graph;
+/* NULL-terminated list of all classes of the program. */
+typedef const struct translator_class *const *class_list;
+/* All classes there are; each translator has a line in mortarfs/classes.c. */
+extern const struct translator_class *const all_classes[];
+
+typedef void (*graph_event_fn)(struct graph *graph, struct translator *from, const struct event *event);
+
 struct graph {
     struct env *env;
     struct translator *root;
@@ -24,11 +32,14 @@ struct graph {
     char *volfile_id;
     char *volume_id; /* UUID text, if an option volume-id names one */
     bool is_stopping;
-    void *edge; /* the process's: mortarfs, tests */
+    bool is_tracing; /* log every operation: the log's level was TRACE when the graph was built */
+    void *edge;      /* the process's: mortarfs, tests */
+    class_list classes;
+    uint64_t last_trace_id;
+    graph_event_fn event_handler;
+    char *root_name;              /* internal: the root the builder asked for, or NULL */
+    struct translator *file_root; /* internal: root of the part that came from the file */
 };
-
-/* NULL-terminated list of all classes of the program. */
-typedef const struct translator_class *const *class_list;
 
 struct graph_options {
     const char *root_name;        /* NULL: the last section */
@@ -42,22 +53,27 @@ struct graph_options {
  * or -errno with the sentence in err. */
 int graph_build(struct env *env, const struct volfile *file, class_list classes, const struct graph_options *options,
                 struct graph **ret_graph, struct error *err);
+/* A graph without translators, for graph_push(). Returned; NULL for lack of memory. */
+struct graph *graph_new(struct env *env) MUST_USE;
+/* A failure stops again what was started. Leaves without a start function are announced as up (EVENT_CHILD_UP) when all
+ * translators have started. */
 FIBER int graph_start(struct graph *graph, struct error *err);
 FIBER void graph_stop(struct graph *graph);
 void graph_free(struct graph *graph); /* accepts NULL; stopped or never started */
 /* Same sections, types and children as the file? Then options may be changed in place. */
 bool graph_same_topology(const struct graph *graph, const struct volfile *file);
-/* Changes live options in place; *ret_restart_needed lists (text, may be "") options that need a restart. */
+/* Changes live options in place, defaults included. All values are checked before the first is changed. Returns how many
+ * translators have an option that changed but works only after a restart (each is named in a WARNING and keeps its old
+ * value), or -errno. The topology must be the same (-EINVAL otherwise). */
 int graph_reconfigure(struct graph *graph, const struct volfile *file, const struct graph_options *options,
                       struct error *err);
 struct translator *graph_find(const struct graph *graph, const char *name); /* NULL: none */
-/* Tells every translator without a start function's knowledge that the whole graph came up, and the process's own
- * handler for events that reach the top. */
-void graph_set_event_handler(struct graph *graph,
-                             void (*fn)(struct graph *graph, struct translator *from, const struct event *event));
+/* The process's own handler for events that reach the root. */
+void graph_set_event_handler(struct graph *graph, graph_event_fn fn);
 
-/* Builds a one-translator graph part in code (mount/fuse on top of the root, tests): new translator of `class` above
- * `child` (or a leaf when child is NULL), given options as text pairs. It becomes graph->root. */
+/* Adds one translator in code (mount/fuse on top of the root, tests): of `class`, above the present root (a leaf when
+ * there is none), given options as text pairs (NULL: none). It becomes graph->root. Its init is run. Before graph_start()
+ * and before the first inode, descriptor or client of the graph (-EBUSY otherwise). ret_translator may be NULL. */
 int graph_push(struct graph *graph, const struct translator_class *class, const char *name, const struct dict *options,
                struct translator **ret_translator, struct error *err);
 

@@ -26,9 +26,9 @@ struct inode {
     uint32_t refs;
     uint32_t open_fds; /* live fd objects */
     struct graph *graph;
-    struct list lru; /* internal */
-    void *hash_next; /* internal */
-    void **slots;    /* one per translator that uses inode ctx */
+    struct list lru;         /* internal */
+    struct inode *hash_next; /* internal */
+    void **slots;            /* one per translator that uses inode ctx */
     /* For the edge (mount/fuse): kernel references and generation. */
     uint64_t lookups;
 };
@@ -43,6 +43,11 @@ void inode_unref(struct inode *inode); /* accepts NULL */
 DEFINE_SCOPED(inode_unref, struct inode)
 /* The slot of `me` on the inode: read it, set it. `me` must use inode ctx (asserted). */
 void **inode_ctx(struct inode *inode, struct translator *me);
+/* For graph.c. Free: forgets all unreferenced inodes and returns how many were still referenced (those leak: somebody
+ * holds on to them). */
+struct inode_table;
+struct inode_table *inode_table_new(void) MUST_USE;
+size_t inode_table_free(struct inode_table *table);
 void inode_table_set_limit(struct graph *graph, uint32_t unreferenced_max); /* default 16384 */
 size_t inode_table_count(const struct graph *graph);
 /* Calls fn for every inode object (statedump, child-down sweeps). fn may change slots, not the table. */

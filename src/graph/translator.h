@@ -185,7 +185,30 @@ struct call {
     uint32_t time_flags;
     int64_t time_s;
     uint32_t time_ns;
+    uint32_t *own_groups; /* internal: what call_own_groups made */
+    /* Messages waited for one after the other so far (see call_round_trip_begin). */
+    uint32_t round_trips;
 };
+
+/* Whoever waits for an answer from another process brackets the wait with these two. Waits of the same call that
+ * overlap (a fan-out) count as one, because they began at the same value; waits after each other add up. Whoever works
+ * on a call_copy() and waits for that work merges the count back with call_merge_round_trips(). */
+static inline uint32_t call_round_trip_begin(const struct call *call)
+{
+    return call->round_trips;
+}
+
+static inline void call_round_trip_end(struct call *call, uint32_t begun_at)
+{
+    if (call->round_trips <= begun_at)
+        call->round_trips = begun_at + 1;
+}
+
+static inline void call_merge_round_trips(struct call *call, const struct call *copy)
+{
+    if (call->round_trips < copy->round_trips)
+        call->round_trips = copy->round_trips;
+}
 
 enum time_flags {
     TIME_CTIME = 1,
@@ -266,7 +289,8 @@ struct dir_entry {
 struct dir_entries {
     struct dir_entry *list;
     uint32_t count, room;
-    bool at_end; /* nothing comes after the last entry */
+    bool at_end;             /* nothing comes after the last entry */
+    struct dir_names *names; /* internal */
 };
 
 struct fs_stat {
@@ -312,6 +336,8 @@ struct dir_entries *dir_entries_new(void) MUST_USE;
 /* Adds a copy; 0 or -ENOMEM. ret_entry (may be NULL) is valid until the next add. */
 int dir_entries_add(struct dir_entries *e, const char *name, size_t name_len, uint64_t ino, uint64_t offset,
                     uint32_t type, struct dir_entry **ret_entry) MUST_USE;
+/* Takes entry `index` out; those after it move up. */
+void dir_entries_drop(struct dir_entries *e, uint32_t index);
 void dir_entries_free(struct dir_entries *e); /* accepts NULL */
 
 /* ---- asking children ---- */
@@ -322,10 +348,12 @@ typedef FIBER int (*op_fn)(struct translator *me, struct call *call, const struc
  * stores the result in r->ret and returns it. r may be NULL when the caller wants only the result. */
 FIBER int child_call(struct translator *me, unsigned child, struct call *call, const struct request *q,
                      struct reply *r);
-/* Hands the request to the first child: what a missing operation does. */
+/* Hands the request to the first child: what a missing operation does. A leaf answers -EOPNOTSUPP for what it lacks. */
 FIBER int default_op(struct translator *me, struct call *call, const struct request *q, struct reply *r);
 /* Compound by its steps, each asked of `me` itself: the default compound. Stops at the first failure and returns it;
- * r->step_count says how many ran. */
+ * r->step_count says how many ran (the last of them may have failed). A class without an entry for compound and without
+ * `any` gets this when it has an entry for one of the steps, else the compound passes through it in one piece. A class
+ * with `any` that wants to see the steps says `.ops[OP_COMPOUND] = default_compound`. */
 FIBER int default_compound(struct translator *me, struct call *call, const struct request *q, struct reply *r);
 /* Runs the operation on `me` itself, as a parent would (protocol/server, mount/fuse and tests start here). */
 FIBER int translator_call(struct translator *me, struct call *call, const struct request *q, struct reply *r);
@@ -379,7 +407,8 @@ struct event {
     const char *text;
 };
 
-/* Tells all parents. Not FIBER: whoever must wait spawns a fiber. */
+/* Tells all parents. Not FIBER: whoever must wait spawns a fiber. Children are started before their parents: a notify
+ * may come between init and start. A leaf without a start function is announced as up by graph_start(). */
 void notify_parents(struct translator *me, const struct event *event);
 
 /* ---- classes and instances ---- */

@@ -17,7 +17,8 @@ struct volfile_option {
 
 struct volfile_section {
     char *name, *type;
-    unsigned line;
+    unsigned line, type_line;
+    unsigned index; /* position in the file */
     struct volfile_option *options;
     unsigned option_count;
     struct volfile_section **children; /* borrowed from the file */
