@@ -6,7 +6,7 @@
  * numbers and decimal text, and between 16-byte blobs and gfids, as docs/protocol.md ("dictionaries") says.
  *
  * Getters return 0, -ENOENT when the key is absent, -EINVAL when the value cannot be read as that type. Setters return
- * 0 or -ENOMEM (the dict is then unchanged) or -E2BIG past DICT_MAX_PAIRS.
+ * 0 or -ENOMEM (the dict is then unchanged) or -E2BIG past DICT_MAX_PAIRS and DICT_MAX_KEY.
  */
 #pragma once
 
@@ -74,12 +74,13 @@ int dict_set_value(struct dict *d, const char *key, const struct dict_value *v);
 /* Makes *d if it is NULL, then sets: for "add a reply key when there is one". */
 int dict_put_uint(struct dict **d, const char *key, uint64_t v);
 int dict_put_bin(struct dict **d, const char *key, const void *data, size_t size_bytes);
-/* All pairs of `from` into `to`. */
+/* All pairs of `from` (may be NULL) into `to`. On failure some may have arrived. */
 int dict_merge(struct dict *to, const struct dict *from);
 
 int dict_get_int(const struct dict *d, const char *key, int64_t *ret_v);
 int dict_get_uint(const struct dict *d, const char *key, uint64_t *ret_v);
-/* Text that lives as long as the pair. OLD and BIN count when their bytes hold no NUL but a last one. */
+/* Text that lives as long as the pair; numbers give their decimal text. OLD, BIN and STR count when their bytes hold
+ * no NUL but a last one. */
 int dict_get_str(const struct dict *d, const char *key, const char **ret_text);
 /* Raw bytes of OLD, BIN, STR (without the NUL), GFID. */
 int dict_get_bin(const struct dict *d, const char *key, const void **ret_data, size_t *ret_size_bytes);

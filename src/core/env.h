@@ -5,7 +5,8 @@
  * code outside the two goes through these functions; nothing calls time(2), socket(2), random(3), threads or sleeps.
  *
  * A simulated process that crashed keeps unwinding its fibers: from then on every env call that could have an effect
- * outside returns -ESHUTDOWN.
+ * outside returns -ESHUTDOWN, timers no longer fire, waits with a scope and sleeps end with -ESHUTDOWN, and pool jobs
+ * (which are plain computation) run at once.
  */
 #pragma once
 
@@ -34,8 +35,8 @@ struct timer {
     void (*fn)(void *arg);
     void *arg;
     struct env *env;
-    size_t heap_index; /* internal */
-    uint64_t seq;      /* internal: order among equal times */
+    uint64_t seq;                        /* internal: order among equal times */
+    struct timer *child, *next, **owner; /* internal: pairing heap */
 };
 
 /* The struct is the caller's and must stay until the timer fired or was stopped. fn(arg) runs on the loop, outside any
@@ -106,6 +107,8 @@ void listener_close(struct listener *l); /* accepts NULL */
 
 /* Until the file descriptor is readable (or has an error): 0, -ETIMEDOUT, -ECANCELED. For /dev/fuse and the like. */
 FIBER int env_wait_readable(struct env *env, int fd, struct scope *scope);
+/* To be called before closing a descriptor that env_wait_readable was used with. Nobody may be waiting for it. */
+void env_forget_fd(struct env *env, int fd);
 /* fn(arg) on the loop whenever the process gets the signal. One handler per signal. */
 int env_on_signal(struct env *env, int signo, void (*fn)(void *arg), void *arg);
 

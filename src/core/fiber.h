@@ -91,12 +91,12 @@ typedef int (*group_fn)(void *arg); /* FIBER; 0 or count = success, negative err
 struct group {
     struct env *env;
     size_t started, ended, succeeded;
+    size_t wanted;        /* internal: successes the owner waits for */
     struct waitq waiting; /* the owner waits here */
 };
 
 void group_init(struct group *g, struct env *env);
-/* Starts fn(arg) as a child. `arg` must live until the child has ended. On -ENOMEM nothing was started. The first
- * child may be run by the owner itself while it waits: do not count on a stack of its own. */
+/* Starts fn(arg) as a child. `arg` must live until the child has ended. On -ENOMEM nothing was started. */
 int group_run(struct group *g, const char *name, group_fn fn, void *arg) MUST_USE;
 /* Until all children have ended. Never times out: children end by their own scopes. */
 FIBER void group_wait_all(struct group *g);
