@@ -1,7 +1,7 @@
 /* The list of all translator classes. One line each, in the order of their folders. */
 #include "graph/graph.h"
 
-#define CLASSES(X)
+#define CLASSES(X) X(locks_class)
 
 #define X(name) extern const struct translator_class name;
 CLASSES(X)
