@@ -1,0 +1,120 @@
+#include "sim/faults.h"
+
+#define SECOND 1000000000ull
+
+enum fault {
+    FAULT_KILL_BRICK,
+    FAULT_POWER_CUT,
+    FAULT_CUT_LINK,
+    FAULT_CUT_ALL_LINKS,
+    FAULT_HOLD_LINK,
+    FAULT_RESET,
+    FAULT_EIO,
+    FAULT_FULL,
+    FAULT_KILL_CLIENT,
+    FAULT_COUNT,
+};
+static_assert(FAULT_COUNT <= 10, "struct faults counts them");
+
+static void begin(void *arg);
+static void end(void *arg);
+
+static uint64_t dice(struct faults *f, uint64_t sides)
+{
+    return sim_random(f->cluster->sim) % sides;
+}
+
+static void later(struct faults *f, uint64_t min_ns, uint64_t max_ns, void (*fn)(void *arg))
+{
+    int r = sim_at(f->cluster->sim, sim_now_ns(f->cluster->sim) + min_ns + dice(f, max_ns - min_ns), fn, f);
+    assert(r == 0);
+}
+
+static void each_link(struct faults *f, void (*fn)(struct sim *sim, const char *a, const char *b))
+{
+    struct cluster *c = f->cluster;
+    for (unsigned i = 0; i < c->config.clients; i++)
+        if (f->kind == FAULT_CUT_ALL_LINKS || i == f->client)
+            fn(c->sim, c->bricks[f->brick].host, c->clients[i].host);
+}
+
+static void begin(void *arg)
+{
+    struct faults *f = arg;
+    struct cluster *c = f->cluster;
+    if (f->is_stopping) {
+        f->is_quiet = true;
+        return;
+    }
+    f->kind = (unsigned)dice(f, f->kills_clients ? FAULT_COUNT : FAULT_KILL_CLIENT);
+    f->brick = f->victim >= 0 ? (unsigned)f->victim : (unsigned)dice(f, c->config.bricks);
+    f->client = (unsigned)dice(f, c->config.clients);
+    f->count[f->kind]++;
+    struct node *brick = &c->bricks[f->brick];
+    switch (f->kind) {
+    case FAULT_KILL_BRICK:
+        node_kill(brick);
+        break;
+    case FAULT_POWER_CUT:
+        node_power_cut(brick);
+        break;
+    case FAULT_CUT_LINK:
+    case FAULT_CUT_ALL_LINKS:
+        each_link(f, sim_cut);
+        break;
+    case FAULT_HOLD_LINK:
+        each_link(f, sim_hold);
+        break;
+    case FAULT_RESET:
+        each_link(f, sim_reset_connections);
+        break;
+    case FAULT_EIO:
+        disk_set_faults(brick->disk.disk, 1 + (unsigned)dice(f, 30), false);
+        break;
+    case FAULT_FULL:
+        disk_set_faults(brick->disk.disk, 0, true);
+        break;
+    default:
+        node_kill(&c->clients[f->client]);
+        break;
+    }
+    later(f, SECOND / 100, 20 * SECOND, end);
+}
+
+static void end(void *arg)
+{
+    struct faults *f = arg;
+    struct cluster *c = f->cluster;
+    switch (f->kind) {
+    case FAULT_KILL_BRICK:
+    case FAULT_POWER_CUT:
+        node_start(&c->bricks[f->brick]);
+        break;
+    case FAULT_CUT_LINK:
+    case FAULT_CUT_ALL_LINKS:
+    case FAULT_HOLD_LINK:
+        each_link(f, sim_heal);
+        break;
+    case FAULT_EIO:
+    case FAULT_FULL:
+        disk_set_faults(c->bricks[f->brick].disk.disk, 0, false);
+        break;
+    case FAULT_KILL_CLIENT:
+        node_start(&c->clients[f->client]);
+        workload_client_restarted(f->workload, f->client);
+        break;
+    default:
+        break;
+    }
+    later(f, SECOND / 100, 10 * SECOND, begin);
+}
+
+void faults_start(struct faults *f)
+{
+    later(f, SECOND / 100, 2 * SECOND, begin);
+}
+
+void faults_stop(struct faults *f)
+{
+    f->is_stopping = true;
+}

@@ -1,0 +1,22 @@
+/* sim/faults.h - what goes wrong in a simulation, when, and that it ends.
+ *
+ * One fault at a time: it begins, lasts a seeded while, and is repaired; then a seeded pause. With `victim` >= 0 only
+ * that brick and its links are ever hurt (two bricks without quorum cannot stand more: whoever is away last decides).
+ */
+#pragma once
+
+#include "sim/workload.h"
+
+struct faults {
+    struct cluster *cluster;
+    struct workload *workload;
+    int victim;       /* -1: any brick */
+    bool kills_clients;
+    bool is_stopping; /* no new ones */
+    bool is_quiet;    /* stopped, and the last one is repaired */
+    unsigned kind, brick, client;
+    uint64_t count[10];
+};
+
+void faults_start(struct faults *f);
+void faults_stop(struct faults *f);

@@ -1,0 +1,513 @@
+#include "sim/workload.h"
+#include "core/mem.h"
+#include <fcntl.h>
+#include <stdio.h>
+
+#define OP_DEADLINE_MS 120000
+#define FILES 3
+#define BLOCKS 4
+#define DIRS 2
+#define NAMES 6
+
+/* One client's present incarnation: fibers of a process that died must not touch the model any more. */
+struct actor {
+    struct workload *w;
+    struct node *node;
+    struct env *env;
+    struct graph *graph;
+    unsigned index, start;
+    struct inode *dirs[DIRS], *files[FILES];
+    struct fd *fds[FILES];
+    char who[48];
+};
+
+static bool is_dead(const struct actor *a)
+{
+    return sim_is_crashed(a->env);
+}
+
+static uint64_t dice(struct actor *a, uint64_t sides)
+{
+    return env_random_u64(a->env) % sides;
+}
+
+static FIBER int ask(struct actor *a, struct request *q, struct reply *r)
+{
+    struct call call;
+    call_init(&call, a->graph);
+    call.scope.deadline_ns = env_deadline_ms(a->env, OP_DEADLINE_MS);
+    call.pid = 1000 + (int)a->index;
+    lk_owner_from_u64(&call.lk_owner, 77 + a->index);
+    int ret = translator_call(a->graph->root, &call, q, r);
+    call_done(&call);
+    if (!is_dead(a)) {
+        a->w->stats.ops++;
+        a->w->stats.failed += ret < 0;
+    }
+    return ret;
+}
+
+static FIBER void rest(struct actor *a, uint64_t max_ms)
+{
+    (void)fiber_sleep_ms(NULL, 1 + dice(a, max_ms));
+}
+
+/* ---- blocks of files ---- */
+
+static FIBER struct fd *file_fd(struct actor *a, unsigned file)
+{
+    if (a->fds[file] && dice(a, 10))
+        return a->fds[file];
+    fd_unref(take(a->fds[file]));
+    SCOPED(fd_unref) struct fd *fd = fd_new(a->files[file], O_RDWR, 1000);
+    SCOPED(reply_free) struct reply *r = reply_new();
+    struct request q = { .op = OP_OPEN, .inode = a->files[file], .fd = fd, .flags = O_RDWR };
+    if (ask(a, &q, r) < 0)
+        return NULL;
+    a->fds[file] = take(fd);
+    return a->fds[file];
+}
+
+/* A reference of the caller's own, or NULL: the actor may drop its fd for a new one at any time. */
+static FIBER struct fd *open_file(struct actor *a, unsigned file)
+{
+    struct fd *fd = file_fd(a, file);
+    return fd ? fd_ref(fd) : NULL;
+}
+
+static FIBER void write_block(struct actor *a, unsigned file, unsigned index)
+{
+    struct reg *reg = model_block(&a->w->model, file, index);
+    SCOPED(fd_unref) struct fd *fd = open_file(a, file);
+    if (!fd || is_dead(a) || reg->issued + 1 >= MODEL_MAX_VERSIONS)
+        return;
+    uint32_t version = reg_issue(reg);
+    SCOPED(buf_unref) struct buf *data = buf_new(MODEL_BLOCK);
+    block_fill(data->data, file, index, version);
+    SCOPED(reply_free) struct reply *r = reply_new();
+    struct request q = { .op = OP_WRITE, .inode = fd->inode, .fd = fd, .offset = (uint64_t)index * MODEL_BLOCK,
+                         .data = data, .size = MODEL_BLOCK };
+    int ret = ask(a, &q, r);
+    if (is_dead(a))
+        return;
+    a->w->stats.writes++;
+    if (ret == (int)MODEL_BLOCK)
+        reg_ack(reg, version);
+    else if (ret >= 0)
+        model_violation(&a->w->model, "%s: write of %u bytes answered %d", a->who, MODEL_BLOCK, ret);
+}
+
+static FIBER void read_block(struct actor *a, unsigned file, unsigned index)
+{
+    SCOPED(fd_unref) struct fd *fd = open_file(a, file);
+    if (!fd || is_dead(a))
+        return;
+    uint32_t acked = model_block(&a->w->model, file, index)->acked;
+    SCOPED(reply_free) struct reply *r = reply_new();
+    struct request q = { .op = OP_READ, .inode = fd->inode, .fd = fd, .offset = (uint64_t)index * MODEL_BLOCK,
+                         .size = MODEL_BLOCK };
+    int ret = ask(a, &q, r);
+    if (ret < 0 || is_dead(a))
+        return;
+    uint8_t seen[MODEL_BLOCK] = { 0 };
+    if (r->data)
+        memcpy(seen, r->data->data, MIN(r->data->size, (size_t)MODEL_BLOCK));
+    a->w->stats.reads++;
+    (void)model_check_block(&a->w->model, file, index, seen, acked, a->who);
+}
+
+static FIBER void sync_file(struct actor *a, unsigned file)
+{
+    SCOPED(fd_unref) struct fd *fd = open_file(a, file);
+    if (!fd || is_dead(a))
+        return;
+    SCOPED(reply_free) struct reply *r = reply_new();
+    struct request q = { .op = OP_FSYNC, .inode = fd->inode, .fd = fd };
+    (void)ask(a, &q, r);
+}
+
+/* ---- names ---- */
+
+static const char *name_text(unsigned name, char text[static 16])
+{
+    snprintf(text, 16, "n%u", name);
+    return text;
+}
+
+static FIBER int look_up(struct actor *a, unsigned dir, unsigned name, struct gfid *ret_gfid)
+{
+    char text[16];
+    SCOPED(reply_free) struct reply *r = reply_new();
+    struct request q = { .op = OP_LOOKUP, .parent = a->dirs[dir], .name = name_text(name, text) };
+    int ret = ask(a, &q, r);
+    if (ret >= 0)
+        *ret_gfid = r->stat.gfid;
+    else if (ret == -ENOENT)
+        *ret_gfid = gfid_null;
+    return ret == -ENOENT ? 0 : ret;
+}
+
+static FIBER void check_name(struct actor *a, unsigned dir, unsigned name)
+{
+    uint32_t acked = model_name(&a->w->model, dir, name)->acked;
+    struct gfid seen;
+    int ret = look_up(a, dir, name, &seen);
+    if (ret < 0 || is_dead(a))
+        return;
+    a->w->stats.reads++;
+    (void)model_check_name(&a->w->model, dir, name, &seen, acked, a->who);
+}
+
+static bool name_is_present(const struct reg *reg)
+{
+    return reg->acked && !gfid_is_null(&reg->history[reg->acked]);
+}
+
+static FIBER void make_name(struct actor *a, unsigned dir, unsigned name, struct reg *reg)
+{
+    char text[16];
+    bool certain = reg_is_certain(reg), present = name_is_present(reg);
+    struct gfid gfid = gfid_random(a->env);
+    uint32_t version = reg_issue_name(reg, &gfid);
+    SCOPED(inode_unref) struct inode *inode = inode_table_get(a->graph, &gfid, S_IFREG);
+    SCOPED(fd_unref) struct fd *fd = fd_new(inode, O_RDWR, 1000);
+    SCOPED(reply_free) struct reply *r = reply_new();
+    struct request q = { .op = OP_CREATE, .parent = a->dirs[dir], .name = name_text(name, text), .inode = inode,
+                         .fd = fd, .flags = O_RDWR | O_CREAT | O_EXCL, .mode = S_IFREG | 0644 };
+    if (dice(a, 4) == 0)
+        q = (struct request){ .op = OP_SYMLINK, .parent = a->dirs[dir], .name = text, .inode = inode,
+                              .text = "nowhere" };
+    int ret = ask(a, &q, r);
+    if (is_dead(a))
+        return;
+    a->w->stats.name_changes++;
+    if (ret >= 0)
+        reg_ack(reg, version);
+    if (certain && (ret >= 0 && present))
+        model_violation(&a->w->model, "%s: create of %u/%u succeeded over an existing name", a->who, dir, name);
+    if (certain && ret == -EEXIST && !present)
+        model_violation(&a->w->model, "%s: create of %u/%u says EEXIST, the name is absent", a->who, dir, name);
+}
+
+static FIBER void remove_name(struct actor *a, unsigned dir, unsigned name, struct reg *reg)
+{
+    char text[16];
+    bool certain = reg_is_certain(reg), present = name_is_present(reg);
+    uint32_t version = reg_issue_name(reg, &gfid_null);
+    SCOPED(reply_free) struct reply *r = reply_new();
+    struct request q = { .op = OP_UNLINK, .parent = a->dirs[dir], .name = name_text(name, text) };
+    int ret = ask(a, &q, r);
+    if (is_dead(a))
+        return;
+    a->w->stats.name_changes++;
+    if (ret >= 0)
+        reg_ack(reg, version);
+    if (certain && ret == -ENOENT && present)
+        model_violation(&a->w->model, "%s: unlink of %u/%u says ENOENT, the name is there", a->who, dir, name);
+}
+
+static FIBER void rename_name(struct actor *a, unsigned dir, unsigned from, unsigned dir2, unsigned to)
+{
+    char text[16], text2[16];
+    struct reg *old = model_name(&a->w->model, dir, from), *new = model_name(&a->w->model, dir2, to);
+    if (old == new || !reg_is_certain(old) || !reg_is_certain(new) || !name_is_present(old))
+        return;
+    struct gfid gfid = old->history[old->acked];
+    uint32_t version = reg_issue_name(old, &gfid_null), version2 = reg_issue_name(new, &gfid);
+    SCOPED(inode_unref) struct inode *inode = inode_table_get(a->graph, &gfid, 0);
+    SCOPED(reply_free) struct reply *r = reply_new();
+    struct request q = { .op = OP_RENAME, .parent = a->dirs[dir], .name = name_text(from, text), .inode = inode,
+                         .parent2 = a->dirs[dir2], .name2 = name_text(to, text2) };
+    int ret = ask(a, &q, r);
+    if (is_dead(a))
+        return;
+    a->w->stats.name_changes++;
+    if (ret == -ENOENT)
+        model_violation(&a->w->model, "%s: rename of %u/%u says ENOENT, the name is there", a->who, dir, from);
+    if (ret < 0)
+        return;
+    reg_ack(old, version);
+    reg_ack(new, version2);
+}
+
+/* A client owns the names and blocks whose number is its own modulo the number of clients. */
+static unsigned own(struct actor *a, unsigned count)
+{
+    unsigned clients = a->w->cluster->config.clients;
+    unsigned mine = (count + clients - 1 - a->index % clients) / clients;
+    return (unsigned)dice(a, mine) * clients + a->index % clients;
+}
+
+static FIBER void change_name(struct actor *a)
+{
+    unsigned dir = (unsigned)dice(a, DIRS), name = own(a, NAMES);
+    struct reg *reg = model_name(&a->w->model, dir, name);
+    if (reg->issued + 2 >= MODEL_MAX_VERSIONS)
+        return;
+    switch (dice(a, 3)) {
+    case 0:
+        make_name(a, dir, name, reg);
+        break;
+    case 1:
+        remove_name(a, dir, name, reg);
+        break;
+    default:
+        rename_name(a, dir, name, (unsigned)dice(a, DIRS), own(a, NAMES));
+        break;
+    }
+}
+
+/* ---- a client's life ---- */
+
+static struct actor *actor_new(struct workload *w, unsigned client)
+{
+    struct actor *a = NEW(struct actor);
+    assert(a);
+    a->w = w;
+    a->index = client;
+    a->node = &w->cluster->clients[client];
+    a->env = a->node->env;
+    a->graph = a->node->graph;
+    a->start = a->node->starts;
+    snprintf(a->who, sizeof(a->who), "client%u.%u", client, a->start);
+    for (unsigned i = 0; i < DIRS; i++)
+        a->dirs[i] = inode_table_get(a->graph, &w->dir_gfids[i], S_IFDIR);
+    for (unsigned i = 0; i < FILES; i++)
+        a->files[i] = inode_table_get(a->graph, &w->file_gfids[i], S_IFREG);
+    return a;
+}
+
+static void actor_free(struct actor *a)
+{
+    for (unsigned i = 0; i < FILES; i++) {
+        fd_unref(a->fds[i]);
+        inode_unref(a->files[i]);
+    }
+    for (unsigned i = 0; i < DIRS; i++)
+        inode_unref(a->dirs[i]);
+    mem_free(a);
+}
+
+static FIBER void one_op(struct actor *a)
+{
+    uint64_t what = dice(a, 100);
+    if (what < 30)
+        write_block(a, (unsigned)dice(a, FILES), own(a, BLOCKS));
+    else if (what < 55)
+        read_block(a, (unsigned)dice(a, FILES), (unsigned)dice(a, BLOCKS));
+    else if (what < 58)
+        sync_file(a, (unsigned)dice(a, FILES));
+    else if (what < 80)
+        change_name(a);
+    else
+        check_name(a, (unsigned)dice(a, DIRS), (unsigned)dice(a, NAMES));
+}
+
+struct life {
+    struct workload *w;
+    unsigned client;
+    unsigned done;
+    bool is_waiting; /* for the process to come up */
+};
+
+static FIBER void live(void *arg)
+{
+    struct life *life = arg;
+    struct workload *w = life->w;
+    struct actor *a = actor_new(w, life->client);
+    while (life->done < w->ops_per_client && !is_dead(a)) {
+        life->done++;
+        one_op(a);
+        rest(a, dice(a, 8) ? 20 : 3000);
+    }
+    if (!is_dead(a)) {
+        w->finished++;
+        w->is_finished = w->finished == w->cluster->config.clients;
+    }
+    actor_free(a);
+}
+
+/* Once per incarnation of the process: waits until the graph runs, then goes on with what is left. */
+static void try_start(void *arg)
+{
+    struct life *life = arg;
+    struct node *n = &life->w->cluster->clients[life->client];
+    life->is_waiting = !n->is_up;
+    if (!n->is_up) {
+        (void)sim_at(life->w->cluster->sim, sim_now_ns(life->w->cluster->sim) + 10000000, try_start, life);
+        return;
+    }
+    int r = fiber_spawn(n->env, "client", live, life);
+    assert(r == 0);
+}
+
+int workload_start_client(struct workload *w, unsigned client)
+{
+    struct life *life = NEW(struct life); /* lives as long as the simulation */
+    if (!life)
+        return -ENOMEM;
+    *life = (struct life){ .w = w, .client = client };
+    w->lives[client] = life;
+    try_start(life);
+    return 0;
+}
+
+void workload_client_restarted(struct workload *w, unsigned client)
+{
+    if (w->lives[client] && !w->lives[client]->is_waiting)
+        try_start(w->lives[client]);
+}
+
+/* ---- preparation ---- */
+
+static FIBER int prepare_dir(struct actor *a, struct inode *root, unsigned i)
+{
+    char text[16];
+    snprintf(text, sizeof(text), "d%u", i);
+    SCOPED(reply_free) struct reply *r = reply_new();
+    struct request q = { .op = OP_MKDIR, .parent = root, .name = text, .inode = a->dirs[i], .mode = S_IFDIR | 0755 };
+    return ask(a, &q, r);
+}
+
+static FIBER int prepare_file(struct actor *a, struct inode *root, unsigned i)
+{
+    char text[16];
+    snprintf(text, sizeof(text), "f%u", i);
+    SCOPED(fd_unref) struct fd *fd = fd_new(a->files[i], O_RDWR, 1000);
+    SCOPED(reply_free) struct reply *r = reply_new();
+    struct request q = { .op = OP_CREATE, .parent = root, .name = text, .inode = a->files[i], .fd = fd,
+                         .flags = O_RDWR | O_CREAT | O_EXCL, .mode = S_IFREG | 0644 };
+    int ret = ask(a, &q, r);
+    if (ret < 0)
+        return ret;
+    SCOPED(reply_free) struct reply *r2 = reply_new();
+    struct request grow = { .op = OP_TRUNCATE, .inode = a->files[i], .fd = fd, .offset = BLOCKS * MODEL_BLOCK };
+    return ask(a, &grow, r2);
+}
+
+static FIBER void prepare(void *arg)
+{
+    struct workload *w = arg;
+    struct actor *a = actor_new(w, 0);
+    SCOPED(inode_unref) struct inode *root = inode_table_get(a->graph, &gfid_root, S_IFDIR);
+    int r = 0;
+    for (unsigned i = 0; i < DIRS && r >= 0; i++)
+        r = prepare_dir(a, root, i);
+    for (unsigned i = 0; i < FILES && r >= 0; i++)
+        r = prepare_file(a, root, i);
+    if (r < 0)
+        model_violation(&w->model, "preparation failed: %s", errno_name(r));
+    (void)fiber_sleep_ms(NULL, 5000); /* sessions close */
+    w->is_prepared = true;
+    actor_free(a);
+}
+
+void workload_prepare(struct workload *w)
+{
+    int r = fiber_spawn(w->cluster->clients[0].env, "prepare", prepare, w);
+    assert(r == 0);
+}
+
+int workload_init(struct workload *w, struct cluster *c, unsigned ops_per_client)
+{
+    *w = (struct workload){ .cluster = c, .ops_per_client = ops_per_client };
+    for (unsigned i = 0; i < DIRS; i++)
+        w->dir_gfids[i] = (struct gfid){ { 0xd0, [15] = (uint8_t)(i + 1) } };
+    for (unsigned i = 0; i < FILES; i++)
+        w->file_gfids[i] = (struct gfid){ { 0xf0, [15] = (uint8_t)(i + 1) } };
+    return model_init(&w->model, FILES, BLOCKS, DIRS, NAMES);
+}
+
+void workload_done(struct workload *w)
+{
+    for (unsigned i = 0; i < CLUSTER_MAX_CLIENTS; i++)
+        mem_free(w->lives[i]);
+    model_done(&w->model);
+}
+
+/* ---- at the end ---- */
+
+struct verify {
+    struct workload *w;
+    unsigned client;
+    bool *done;
+};
+
+static FIBER void verify(void *arg)
+{
+    struct verify *v = arg;
+    struct actor *a = actor_new(v->w, v->client);
+    for (unsigned f = 0; f < FILES; f++)
+        for (unsigned b = 0; b < BLOCKS; b++)
+            read_block(a, f, b);
+    for (unsigned d = 0; d < DIRS; d++)
+        for (unsigned n = 0; n < NAMES; n++)
+            check_name(a, d, n);
+    *v->done = true;
+    actor_free(a);
+    mem_free(v);
+}
+
+void workload_verify(struct workload *w, unsigned client, bool *ret_done)
+{
+    struct verify *v = NEW(struct verify);
+    assert(v);
+    *v = (struct verify){ .w = w, .client = client, .done = ret_done };
+    int r = fiber_spawn(w->cluster->clients[client].env, "verify", verify, v);
+    assert(r == 0);
+}
+
+static bool has_mark(const struct cluster *c, const struct gfid *gfid)
+{
+    static const uint8_t none[12];
+    for (unsigned i = 0; i < c->config.bricks; i++) {
+        struct disk_node *n = disk_find(c->bricks[i].disk.disk, gfid);
+        const char *key;
+        const struct dict_value *v;
+        if (!n)
+            continue;
+        for (size_t at = 0; dict_next(disk_xattrs(n), &at, &key, &v);)
+            if (!strncmp(key, "trusted.afr.", 12) && v->size_bytes == 12 && memcmp(v->bytes, none, 12) != 0)
+                return true;
+    }
+    return false;
+}
+
+static bool same_data(struct disk *a, struct disk *b, const struct gfid *gfid)
+{
+    struct disk_node *x = disk_find(a, gfid), *y = disk_find(b, gfid);
+    uint8_t p[BLOCKS * MODEL_BLOCK] = { 0 }, q[BLOCKS * MODEL_BLOCK] = { 0 };
+    if (!x || !y)
+        return x == y;
+    return disk_read(x, 0, p, sizeof(p)) == disk_read(y, 0, q, sizeof(q)) && !memcmp(p, q, sizeof(p));
+}
+
+static bool same_name(struct disk *a, struct disk *b, const struct gfid *dir, const char *name)
+{
+    struct disk_node *x = disk_child(a, dir, name), *y = disk_child(b, dir, name);
+    return !x || !y ? x == y : gfid_equal(disk_gfid(x), disk_gfid(y));
+}
+
+unsigned workload_check_disks(struct workload *w)
+{
+    struct cluster *c = w->cluster;
+    unsigned unmarked = 0;
+    for (unsigned i = 1; i < c->config.bricks; i++) {
+        struct disk *a = c->bricks[0].disk.disk, *b = c->bricks[i].disk.disk;
+        for (unsigned f = 0; f < FILES; f++)
+            if (!same_data(a, b, &w->file_gfids[f]) && !has_mark(c, &w->file_gfids[f])) {
+                model_violation(&w->model, "file %u differs between bricks 0 and %u and no counter says so", f, i);
+                unmarked++;
+            }
+        for (unsigned d = 0; d < DIRS; d++)
+            for (unsigned n = 0; n < NAMES; n++) {
+                char text[16];
+                if (same_name(a, b, &w->dir_gfids[d], name_text(n, text)) || has_mark(c, &w->dir_gfids[d]))
+                    continue;
+                model_violation(&w->model, "name %u/%u differs between bricks 0 and %u and no counter says so", d, n,
+                                i);
+                unmarked++;
+            }
+    }
+    return unmarked;
+}

@@ -1,0 +1,36 @@
+/* sim/workload.h - what clients do in a simulation, checked against the model as they go. */
+#pragma once
+
+#include "sim/cluster.h"
+#include "sim/model.h"
+
+struct life;
+
+struct workload_stats {
+    uint64_t ops, failed, reads, writes, name_changes;
+};
+
+struct workload {
+    struct cluster *cluster;
+    struct model model;
+    unsigned ops_per_client;
+    unsigned finished; /* clients */
+    bool is_finished;
+    struct gfid dir_gfids[8], file_gfids[8];
+    bool is_prepared;
+    struct workload_stats stats;
+    struct life *lives[CLUSTER_MAX_CLIENTS]; /* internal */
+};
+
+int workload_init(struct workload *w, struct cluster *c, unsigned ops_per_client);
+void workload_done(struct workload *w);
+/* Makes directories and files through client 0, while all is well; is_prepared tells. */
+void workload_prepare(struct workload *w);
+/* Starts a client's life: it goes on until its operations are used up, over crashes of its process too. */
+int workload_start_client(struct workload *w, unsigned client);
+/* The client's process was started again after a crash: its life goes on. */
+void workload_client_restarted(struct workload *w, unsigned client);
+/* After quiet: a reader looks at every register through this client; acknowledged values must be there. */
+void workload_verify(struct workload *w, unsigned client, bool *ret_done);
+/* Looks at the disks: where replicas differ, a counter must say so. Returns the number of unmarked differences. */
+unsigned workload_check_disks(struct workload *w);
