@@ -41,11 +41,13 @@ static char *client_volfile(const struct cluster *c)
                  " option remote-subvolume brick\n option ping-timeout 10\nend-volume\n",
                  i, i, CLUSTER_PORT);
         if (c->config.sabotage)
-            text_add(&text, "volume saboteur-%u\n type sim/saboteur\n option mode %s\n subvolumes sim-client-%u\n"
-                            "end-volume\n",
+            text_add(&text,
+                     "volume saboteur-%u\n type sim/saboteur\n option mode %s\n subvolumes sim-client-%u\n"
+                     "end-volume\n",
                      i, mode[c->config.sabotage], i);
     }
-    text_add(&text, "volume sim-replicate-0\n type cluster/replicate\n option quorum-type %s\n option afr-pending-xattr ",
+    text_add(&text,
+             "volume sim-replicate-0\n type cluster/replicate\n option quorum-type %s\n option afr-pending-xattr ",
              c->config.quorum);
     for (unsigned i = 0; i < c->config.bricks; i++)
         text_add(&text, "%ssim-client-%u", i ? "," : "", i);
@@ -135,7 +137,7 @@ void node_kill(struct node *n)
         return;
     struct corpse *c = NEW(struct corpse);
     assert(c);
-    *c = (struct corpse){ .env = n->env, .graph = n->graph, .sim = n->cluster->sim };
+    *c = (struct corpse) { .env = n->env, .graph = n->graph, .sim = n->cluster->sim };
     sim_crash(n->env);
     int r = fiber_spawn(c->env, "corpse", corpse_stop, c);
     assert(r == 0);

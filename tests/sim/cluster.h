@@ -5,9 +5,9 @@
 #include "graph/graph.h"
 #include "sim/simdisk.h"
 
-#define CLUSTER_MAX_BRICKS 5u
+#define CLUSTER_MAX_BRICKS  5u
 #define CLUSTER_MAX_CLIENTS 6u
-#define CLUSTER_PORT 24100
+#define CLUSTER_PORT        24100
 
 enum sabotage {
     SABOTAGE_NONE,

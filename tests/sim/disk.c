@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <uthash.h>
 
-#define BLOCK 4096u
+#define BLOCK         4096u
 #define DISK_MAX_FILE (64u << 20) /* simulated files are small; larger is a test's mistake */
 
 struct entry {
@@ -128,7 +128,7 @@ static void entry_add(struct disk_node *dir, const char *name, const struct gfid
         dir->entries = grown(dir->entries, dir->entry_room * sizeof(*dir->entries));
     }
     dir->entries[dir->entry_count++] =
-        (struct entry){ .name = mem_strdup(name), .gfid = *gfid, .cookie = dir->next_cookie++ };
+        (struct entry) { .name = mem_strdup(name), .gfid = *gfid, .cookie = dir->next_cookie++ };
 }
 
 static void entry_remove(struct disk_node *dir, const char *name)
@@ -280,21 +280,14 @@ static void apply(struct tree *t, const struct change *c)
     struct disk_node *n = tree_find(t, &c->gfid);
     struct disk_node *dir = tree_find(t, &c->parent);
     switch (c->kind) {
-    case CHANGE_MAKE:
-        apply_make(t, c);
-        return;
-    case CHANGE_LINK:
-        apply_link(t, c);
-        return;
+    case CHANGE_MAKE: apply_make(t, c); return;
+    case CHANGE_LINK: apply_link(t, c); return;
     case CHANGE_UNLINK:
         if (dir && node_entry(dir, c->name))
             tree_unname(t, dir, c->name, c->keep);
         return;
-    case CHANGE_RENAME:
-        apply_rename(t, c);
-        return;
-    default:
-        break;
+    case CHANGE_RENAME: apply_rename(t, c); return;
+    default: break;
     }
     if (!n)
         return;
@@ -436,7 +429,7 @@ void disk_power_cut(struct disk *d, disk_random_fn random, void *arg)
 static void add_root(struct tree *t)
 {
     struct disk_node *root = tree_add(t, &gfid_root);
-    root->attr = (struct iatt){ .mode = S_IFDIR | 0755, .nlink = 2, .blksize = BLOCK };
+    root->attr = (struct iatt) { .mode = S_IFDIR | 0755, .nlink = 2, .blksize = BLOCK };
     root->xattrs = dict_new();
     root->parent = gfid_root;
 }

@@ -39,23 +39,23 @@ size_t disk_unsynced(const struct disk *d); /* changes in the journal */
 struct disk_node *disk_find(struct disk *d, const struct gfid *gfid); /* NULL: none */
 struct disk_node *disk_child(struct disk *d, const struct gfid *parent, const char *name);
 void disk_stat(const struct disk_node *n, struct iatt *ret);
-const char *disk_target(const struct disk_node *n);        /* symlink */
-const struct dict *disk_xattrs(const struct disk_node *n); /* borrowed; may be NULL */
+const char *disk_target(const struct disk_node *n);                                          /* symlink */
+const struct dict *disk_xattrs(const struct disk_node *n);                                   /* borrowed; may be NULL */
 size_t disk_read(const struct disk_node *n, uint64_t offset, void *data, size_t size_bytes); /* bytes read */
 /* First data (or hole) at or after offset; false: none before the end. */
 bool disk_seek(const struct disk_node *n, uint64_t offset, bool want_data, uint64_t *ret_offset);
 size_t disk_entry_count(const struct disk_node *dir);
 /* Entry number `at` in order of creation; false past the end. Cookies are creation numbers, stable over changes. */
-bool disk_next_entry(const struct disk_node *dir, uint64_t after_cookie, const char **ret_name,
-                     struct gfid *ret_gfid, uint64_t *ret_cookie);
+bool disk_next_entry(const struct disk_node *dir, uint64_t after_cookie, const char **ret_name, struct gfid *ret_gfid,
+                     uint64_t *ret_cookie);
 /* Parent of a directory. */
 const struct gfid *disk_parent(const struct disk_node *dir);
 
 /* ---- changing (both images, by way of the journal) ---- */
 
 /* 0 or -errno as a file system would answer (EEXIST, ENOENT, ENOTDIR, ENOTEMPTY, EISDIR, ENOSPC, ENOMEM). */
-int disk_make(struct disk *d, const struct gfid *parent, const char *name, const struct iatt *attr,
-              const char *target, const struct dict *xattrs);
+int disk_make(struct disk *d, const struct gfid *parent, const char *name, const struct iatt *attr, const char *target,
+              const struct dict *xattrs);
 int disk_link(struct disk *d, const struct gfid *gfid, const struct gfid *parent, const char *name);
 int disk_unlink(struct disk *d, const struct gfid *parent, const char *name, bool keep_node);
 int disk_rmdir(struct disk *d, const struct gfid *parent, const char *name);

@@ -52,31 +52,15 @@ static void begin(void *arg)
     f->count[f->kind]++;
     struct node *brick = &c->bricks[f->brick];
     switch (f->kind) {
-    case FAULT_KILL_BRICK:
-        node_kill(brick);
-        break;
-    case FAULT_POWER_CUT:
-        node_power_cut(brick);
-        break;
+    case FAULT_KILL_BRICK: node_kill(brick); break;
+    case FAULT_POWER_CUT: node_power_cut(brick); break;
     case FAULT_CUT_LINK:
-    case FAULT_CUT_ALL_LINKS:
-        each_link(f, sim_cut);
-        break;
-    case FAULT_HOLD_LINK:
-        each_link(f, sim_hold);
-        break;
-    case FAULT_RESET:
-        each_link(f, sim_reset_connections);
-        break;
-    case FAULT_EIO:
-        disk_set_faults(brick->disk.disk, 1 + (unsigned)dice(f, 30), false);
-        break;
-    case FAULT_FULL:
-        disk_set_faults(brick->disk.disk, 0, true);
-        break;
-    default:
-        node_kill(&c->clients[f->client]);
-        break;
+    case FAULT_CUT_ALL_LINKS: each_link(f, sim_cut); break;
+    case FAULT_HOLD_LINK: each_link(f, sim_hold); break;
+    case FAULT_RESET: each_link(f, sim_reset_connections); break;
+    case FAULT_EIO: disk_set_faults(brick->disk.disk, 1 + (unsigned)dice(f, 30), false); break;
+    case FAULT_FULL: disk_set_faults(brick->disk.disk, 0, true); break;
+    default: node_kill(&c->clients[f->client]); break;
     }
     later(f, SECOND / 100, 20 * SECOND, end);
 }
@@ -87,24 +71,17 @@ static void end(void *arg)
     struct cluster *c = f->cluster;
     switch (f->kind) {
     case FAULT_KILL_BRICK:
-    case FAULT_POWER_CUT:
-        node_start(&c->bricks[f->brick]);
-        break;
+    case FAULT_POWER_CUT: node_start(&c->bricks[f->brick]); break;
     case FAULT_CUT_LINK:
     case FAULT_CUT_ALL_LINKS:
-    case FAULT_HOLD_LINK:
-        each_link(f, sim_heal);
-        break;
+    case FAULT_HOLD_LINK: each_link(f, sim_heal); break;
     case FAULT_EIO:
-    case FAULT_FULL:
-        disk_set_faults(c->bricks[f->brick].disk.disk, 0, false);
-        break;
+    case FAULT_FULL: disk_set_faults(c->bricks[f->brick].disk.disk, 0, false); break;
     case FAULT_KILL_CLIENT:
         node_start(&c->clients[f->client]);
         workload_client_restarted(f->workload, f->client);
         break;
-    default:
-        break;
+    default: break;
     }
     later(f, SECOND / 100, 10 * SECOND, begin);
 }

@@ -10,7 +10,7 @@
 struct faults {
     struct cluster *cluster;
     struct workload *workload;
-    int victim;       /* -1: any brick */
+    int victim; /* -1: any brick */
     bool kills_clients;
     bool is_stopping; /* no new ones */
     bool is_quiet;    /* stopped, and the last one is repaired */

@@ -5,7 +5,7 @@
 
 int model_init(struct model *m, unsigned files, unsigned blocks, unsigned dirs, unsigned names)
 {
-    *m = (struct model){ .files = files, .blocks = blocks, .dirs = dirs, .names = names };
+    *m = (struct model) { .files = files, .blocks = blocks, .dirs = dirs, .names = names };
     m->block_regs = mem_array((size_t)files * blocks, sizeof(struct reg));
     m->name_regs = mem_array((size_t)dirs * names, sizeof(struct reg));
     return m->block_regs && m->name_regs ? 0 : -ENOMEM;

@@ -10,7 +10,7 @@
 
 #include "core/gfid.h"
 
-#define MODEL_BLOCK 512u
+#define MODEL_BLOCK        512u
 #define MODEL_MAX_VERSIONS 4096u
 
 struct reg {

@@ -95,7 +95,7 @@ static void run_seed(const struct plan *plan, uint64_t seed, struct result *resu
     struct cluster *c;
     struct workload w;
     p.config.seed = seed;
-    *result = (struct result){ 0 };
+    *result = (struct result) { 0 };
     if (cluster_new(&p.config, &c) < 0 || workload_init(&w, c, p.ops) < 0) {
         result->is_broken = true;
         return;
@@ -146,8 +146,8 @@ static bool run_plan(const struct plan *plan, struct seeds seeds, unsigned numbe
         }
     }
     bool ok = plan->config.sabotage ? bad > 0 : bad == 0;
-    printf("%sok %u - %s, seeds %llu-%llu: %llu operations (%llu failed), %llu checks, %u bad seeds\n", ok ? "" : "not ",
-           number, plan->name, (unsigned long long)seeds.first, (unsigned long long)seeds.last,
+    printf("%sok %u - %s, seeds %llu-%llu: %llu operations (%llu failed), %llu checks, %u bad seeds\n",
+           ok ? "" : "not ", number, plan->name, (unsigned long long)seeds.first, (unsigned long long)seeds.last,
            (unsigned long long)sum.ops, (unsigned long long)sum.failed, (unsigned long long)checks, bad);
     fflush(stdout);
     return ok;
@@ -220,16 +220,12 @@ struct word {
     enum word_id id;
 };
 
-static const struct word words[] = { { "--seed", true, SEEDS },
-                                     { "--seeds", true, SEEDS },
-                                     { "--bricks", true, BRICKS },
-                                     { "--clients", true, CLIENTS },
-                                     { "--ops", true, OPS },
-                                     { "--quorum", true, QUORUM },
-                                     { "--victim", true, VICTIM },
-                                     { "--sabotage", true, SABOTAGE },
-                                     { "--no-client-kills", false, NO_KILLS },
-                                     { "--verbose", false, VERBOSE } };
+static const struct word words[] = {
+    { "--seed", true, SEEDS },      { "--seeds", true, SEEDS },       { "--bricks", true, BRICKS },
+    { "--clients", true, CLIENTS }, { "--ops", true, OPS },           { "--quorum", true, QUORUM },
+    { "--victim", true, VICTIM },   { "--sabotage", true, SABOTAGE }, { "--no-client-kills", false, NO_KILLS },
+    { "--verbose", false, VERBOSE }
+};
 
 static const struct word *find_word(const char *text)
 {

@@ -164,22 +164,29 @@ static FIBER int simdisk_statfs(struct translator *me, struct call *call, const 
     r->statfs = NEW(struct fs_stat);
     if (!r->statfs)
         return -ENOMEM;
-    *r->statfs = (struct fs_stat){ .bsize = 4096, .frsize = 4096, .blocks = 1 << 20, .bfree = 1 << 19,
-                                   .bavail = 1 << 19, .files = 1 << 20, .ffree = 1 << 19, .favail = 1 << 19,
-                                   .namemax = 255 };
+    *r->statfs = (struct fs_stat) { .bsize = 4096,
+                                    .frsize = 4096,
+                                    .blocks = 1 << 20,
+                                    .bfree = 1 << 19,
+                                    .bavail = 1 << 19,
+                                    .files = 1 << 20,
+                                    .ffree = 1 << 19,
+                                    .favail = 1 << 19,
+                                    .namemax = 255 };
     return 0;
 }
 
 /* ---- names ---- */
 
-static FIBER int make(struct translator *me, struct call *call, const struct request *q, struct reply *r,
-                      uint32_t type, uint32_t mode, const char *target)
+static FIBER int make(struct translator *me, struct call *call, const struct request *q, struct reply *r, uint32_t type,
+                      uint32_t mode, const char *target)
 {
     int e = begin(me);
     if (e < 0)
         return e;
-    struct iatt a = { .gfid = q->inode->gfid, .mode = type | (mode & 07777), .uid = call->uid, .gid = call->gid,
-                      .rdev = q->rdev };
+    struct iatt a = {
+        .gfid = q->inode->gfid, .mode = type | (mode & 07777), .uid = call->uid, .gid = call->gid, .rdev = q->rdev
+    };
     now(me, call, &a);
     stat_of(me, &q->parent->gfid, &r->pre);
     SCOPED(dict_unref) struct dict *xattrs = dict_new();
@@ -487,8 +494,7 @@ static FIBER int simdisk_getxattr(struct translator *me, struct call *call, cons
     return q->text && !r->xattrs ? -ENODATA : (int)size;
 }
 
-static FIBER int simdisk_removexattr(struct translator *me, struct call *call, const struct request *q,
-                                     struct reply *r)
+static FIBER int simdisk_removexattr(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
     int e = begin(me);
@@ -539,9 +545,11 @@ static FIBER int simdisk_xattrop(struct translator *me, struct call *call, const
     for (size_t at = 0; dict_next(q->xattrs, &at, &key, &v);) {
         e = xattrop_one(me, q, n, key, r);
         if (e < 0)
-            return e;
+            break;
     }
-    return 0;
+    if (e < 0)
+        dict_unref(take(r->xattrs)); /* a failure carries nothing */
+    return e;
 }
 
 /* ---- directories ---- */
@@ -551,15 +559,9 @@ static uint32_t dirent_type(uint32_t mode)
     return (mode & S_IFMT) >> 12;
 }
 
-static FIBER int simdisk_readdir(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+static int list_dir(struct translator *me, const struct request *q, const struct disk_node *dir, struct reply *r)
 {
-    struct disk_node *dir;
-    int e = begin(me);
-    if (e < 0 || (e = node_of(me, q->inode, &dir)) < 0)
-        return e;
-    r->entries = dir_entries_new();
-    if (!r->entries)
-        return -ENOMEM;
+    int e = 0;
     const char *name;
     struct gfid gfid;
     uint64_t cookie = q->offset, used = 0;
@@ -586,6 +588,21 @@ static FIBER int simdisk_readdir(struct translator *me, struct call *call, const
         }
     }
     return (int)r->entries->count;
+}
+
+static FIBER int simdisk_readdir(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    struct disk_node *dir;
+    int e = begin(me);
+    if (e < 0 || (e = node_of(me, q->inode, &dir)) < 0)
+        return e;
+    r->entries = dir_entries_new();
+    if (!r->entries)
+        return -ENOMEM;
+    e = list_dir(me, q, dir, r);
+    if (e < 0)
+        dir_entries_free(take(r->entries));
+    return e;
 }
 
 static const struct option simdisk_options[] = { OPT_IGNORED("directory", .help = "the disk is in memory"), OPT_END };

@@ -4,10 +4,10 @@
 #include <stdio.h>
 
 #define OP_DEADLINE_MS 120000
-#define FILES 3
-#define BLOCKS 4
-#define DIRS 2
-#define NAMES 6
+#define FILES          3
+#define BLOCKS         4
+#define DIRS           2
+#define NAMES          6
 
 /* One client's present incarnation: fibers of a process that died must not touch the model any more. */
 struct actor {
@@ -85,8 +85,12 @@ static FIBER void write_block(struct actor *a, unsigned file, unsigned index)
     SCOPED(buf_unref) struct buf *data = buf_new(MODEL_BLOCK);
     block_fill(data->data, file, index, version);
     SCOPED(reply_free) struct reply *r = reply_new();
-    struct request q = { .op = OP_WRITE, .inode = fd->inode, .fd = fd, .offset = (uint64_t)index * MODEL_BLOCK,
-                         .data = data, .size = MODEL_BLOCK };
+    struct request q = { .op = OP_WRITE,
+                         .inode = fd->inode,
+                         .fd = fd,
+                         .offset = (uint64_t)index * MODEL_BLOCK,
+                         .data = data,
+                         .size = MODEL_BLOCK };
     int ret = ask(a, &q, r);
     if (is_dead(a))
         return;
@@ -104,8 +108,9 @@ static FIBER void read_block(struct actor *a, unsigned file, unsigned index)
         return;
     uint32_t acked = model_block(&a->w->model, file, index)->acked;
     SCOPED(reply_free) struct reply *r = reply_new();
-    struct request q = { .op = OP_READ, .inode = fd->inode, .fd = fd, .offset = (uint64_t)index * MODEL_BLOCK,
-                         .size = MODEL_BLOCK };
+    struct request q = {
+        .op = OP_READ, .inode = fd->inode, .fd = fd, .offset = (uint64_t)index * MODEL_BLOCK, .size = MODEL_BLOCK
+    };
     int ret = ask(a, &q, r);
     if (ret < 0 || is_dead(a))
         return;
@@ -172,11 +177,17 @@ static FIBER void make_name(struct actor *a, unsigned dir, unsigned name, struct
     SCOPED(inode_unref) struct inode *inode = inode_table_get(a->graph, &gfid, S_IFREG);
     SCOPED(fd_unref) struct fd *fd = fd_new(inode, O_RDWR, 1000);
     SCOPED(reply_free) struct reply *r = reply_new();
-    struct request q = { .op = OP_CREATE, .parent = a->dirs[dir], .name = name_text(name, text), .inode = inode,
-                         .fd = fd, .flags = O_RDWR | O_CREAT | O_EXCL, .mode = S_IFREG | 0644 };
+    struct request q = { .op = OP_CREATE,
+                         .parent = a->dirs[dir],
+                         .name = name_text(name, text),
+                         .inode = inode,
+                         .fd = fd,
+                         .flags = O_RDWR | O_CREAT | O_EXCL,
+                         .mode = S_IFREG | 0644 };
     if (dice(a, 4) == 0)
-        q = (struct request){ .op = OP_SYMLINK, .parent = a->dirs[dir], .name = text, .inode = inode,
-                              .text = "nowhere" };
+        q = (struct request) {
+            .op = OP_SYMLINK, .parent = a->dirs[dir], .name = text, .inode = inode, .text = "nowhere"
+        };
     int ret = ask(a, &q, r);
     if (is_dead(a))
         return;
@@ -216,8 +227,12 @@ static FIBER void rename_name(struct actor *a, unsigned dir, unsigned from, unsi
     uint32_t version = reg_issue_name(old, &gfid_null), version2 = reg_issue_name(new, &gfid);
     SCOPED(inode_unref) struct inode *inode = inode_table_get(a->graph, &gfid, 0);
     SCOPED(reply_free) struct reply *r = reply_new();
-    struct request q = { .op = OP_RENAME, .parent = a->dirs[dir], .name = name_text(from, text), .inode = inode,
-                         .parent2 = a->dirs[dir2], .name2 = name_text(to, text2) };
+    struct request q = { .op = OP_RENAME,
+                         .parent = a->dirs[dir],
+                         .name = name_text(from, text),
+                         .inode = inode,
+                         .parent2 = a->dirs[dir2],
+                         .name2 = name_text(to, text2) };
     int ret = ask(a, &q, r);
     if (is_dead(a))
         return;
@@ -245,15 +260,9 @@ static FIBER void change_name(struct actor *a)
     if (reg->issued + 2 >= MODEL_MAX_VERSIONS)
         return;
     switch (dice(a, 3)) {
-    case 0:
-        make_name(a, dir, name, reg);
-        break;
-    case 1:
-        remove_name(a, dir, name, reg);
-        break;
-    default:
-        rename_name(a, dir, name, (unsigned)dice(a, DIRS), own(a, NAMES));
-        break;
+    case 0: make_name(a, dir, name, reg); break;
+    case 1: remove_name(a, dir, name, reg); break;
+    default: rename_name(a, dir, name, (unsigned)dice(a, DIRS), own(a, NAMES)); break;
     }
 }
 
@@ -346,7 +355,7 @@ int workload_start_client(struct workload *w, unsigned client)
     struct life *life = NEW(struct life); /* lives as long as the simulation */
     if (!life)
         return -ENOMEM;
-    *life = (struct life){ .w = w, .client = client };
+    *life = (struct life) { .w = w, .client = client };
     w->lives[client] = life;
     try_start(life);
     return 0;
@@ -375,8 +384,13 @@ static FIBER int prepare_file(struct actor *a, struct inode *root, unsigned i)
     snprintf(text, sizeof(text), "f%u", i);
     SCOPED(fd_unref) struct fd *fd = fd_new(a->files[i], O_RDWR, 1000);
     SCOPED(reply_free) struct reply *r = reply_new();
-    struct request q = { .op = OP_CREATE, .parent = root, .name = text, .inode = a->files[i], .fd = fd,
-                         .flags = O_RDWR | O_CREAT | O_EXCL, .mode = S_IFREG | 0644 };
+    struct request q = { .op = OP_CREATE,
+                         .parent = root,
+                         .name = text,
+                         .inode = a->files[i],
+                         .fd = fd,
+                         .flags = O_RDWR | O_CREAT | O_EXCL,
+                         .mode = S_IFREG | 0644 };
     int ret = ask(a, &q, r);
     if (ret < 0)
         return ret;
@@ -410,11 +424,11 @@ void workload_prepare(struct workload *w)
 
 int workload_init(struct workload *w, struct cluster *c, unsigned ops_per_client)
 {
-    *w = (struct workload){ .cluster = c, .ops_per_client = ops_per_client };
+    *w = (struct workload) { .cluster = c, .ops_per_client = ops_per_client };
     for (unsigned i = 0; i < DIRS; i++)
-        w->dir_gfids[i] = (struct gfid){ { 0xd0, [15] = (uint8_t)(i + 1) } };
+        w->dir_gfids[i] = (struct gfid) { { 0xd0, [15] = (uint8_t)(i + 1) } };
     for (unsigned i = 0; i < FILES; i++)
-        w->file_gfids[i] = (struct gfid){ { 0xf0, [15] = (uint8_t)(i + 1) } };
+        w->file_gfids[i] = (struct gfid) { { 0xf0, [15] = (uint8_t)(i + 1) } };
     return model_init(&w->model, FILES, BLOCKS, DIRS, NAMES);
 }
 
@@ -452,7 +466,7 @@ void workload_verify(struct workload *w, unsigned client, bool *ret_done)
 {
     struct verify *v = NEW(struct verify);
     assert(v);
-    *v = (struct verify){ .w = w, .client = client, .done = ret_done };
+    *v = (struct verify) { .w = w, .client = client, .done = ret_done };
     int r = fiber_spawn(w->cluster->clients[client].env, "verify", verify, v);
     assert(r == 0);
 }
