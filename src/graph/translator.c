@@ -1,6 +1,7 @@
 /* Running operations on translators: the table of names, dispatch with checks and counters, calls. */
 #include "graph/graph.h"
 #include "core/mem.h"
+#include <stdio.h>
 #include <strings.h>
 
 #define ERRNO_MAX 4095
@@ -51,6 +52,25 @@ int op_parse(const char *name)
             return (int)old_names[i].op;
     }
     return -EINVAL;
+}
+
+int op_set_parse(const char *text, uint64_t *ret_set, struct error *err)
+{
+    static const char separators[] = ", \t";
+    uint64_t set = 0;
+
+    while (*(text += strspn(text, separators))) {
+        char word[32];
+        size_t len = strcspn(text, separators);
+        snprintf(word, sizeof(word), "%.*s", (int)MIN(len, sizeof(word) - 1), text);
+        int op = op_parse(word);
+        if (op < 0 || len >= sizeof(word))
+            return error_set(err, -EINVAL, "\"%s\" is not an operation, write names such as read, write, lookup", word);
+        set |= 1ull << op;
+        text += len;
+    }
+    *ret_set = set ? set : (1ull << OP_COUNT) - 1;
+    return 0;
 }
 
 /* ---- the call ---- */

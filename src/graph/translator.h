@@ -145,9 +145,18 @@ enum op {
         OP_COUNT
 };
 
+static_assert(OP_COUNT < 64, "sets of operations are 64-bit masks");
+
 const char *op_name(enum op op); /* "read" */
 unsigned op_needs(enum op op);   /* enum op_needs bits */
 int op_parse(const char *name);  /* enum op or -EINVAL; any case; the field's old names (writev, readv...) too */
+
+/* "read,write" or "read write" -> a bit per operation (1 << op). Empty text: all operations. 0 or -EINVAL with a sentence. */
+int op_set_parse(const char *text, uint64_t *ret_set, struct error *err);
+static inline bool op_set_has(uint64_t set, enum op op)
+{
+    return set >> op & 1;
+}
 
 /* ---- the call ---- */
 
