@@ -129,19 +129,6 @@ CASE(beyond_the_largest_offset_is_efbig)
     FAILS(EFBIG, fallocate(open_new(), 0, INT64_MAX - 100, 4096));
 }
 
-CASE(of_more_than_the_disk_has_is_refused_and_leaves_nothing)
-{
-    int fd = open_new(), err;
-
-    NEEDS(FEATURE_FALLOCATE);
-    THAT(fallocate(fd, 0, 0, (off_t)1 << 43) == -1); /* 8 TiB */
-    err = errno;
-    THAT(err == ENOSPC || err == EFBIG);
-    OK(fsync(fd));
-    OK(ftruncate(fd, 0));
-    THAT(stat_of("f").st_blocks < 16);
-}
-
 /* ---- Punching holes ---- */
 
 static const struct piece {

@@ -2,6 +2,7 @@
 #include "suite_internal.h"
 
 #include <dirent.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
@@ -113,6 +114,14 @@ static bool has_ofd_locks(void)
     return fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
+static bool has_separate_locks(void)
+{
+    struct flock lock = { .l_type = F_WRLCK };
+    int fd = open_new("locks");
+
+    return fd >= 0 && flock(fd, LOCK_EX) == 0 && fcntl(fd, F_SETLK, &lock) == 0;
+}
+
 static bool has_shared_mmap(void)
 {
     int fd = open_new("mmap");
@@ -177,6 +186,7 @@ uint32_t features_probe(void)
         [FEATURE_RENAME_FLAGS] = has_rename_flags,
         [FEATURE_TMPFILE] = has_tmpfile,
         [FEATURE_OFD_LOCKS] = has_ofd_locks,
+        [FEATURE_SEPARATE_LOCKS] = has_separate_locks,
         [FEATURE_SHARED_MMAP] = has_shared_mmap,
         [FEATURE_DIR_SEEK] = has_dir_seek,
         [FEATURE_ATIME] = has_atime,

@@ -34,6 +34,7 @@ static const char *const feature_names[FEATURE_COUNT] = {
     [FEATURE_RENAME_FLAGS] = "rename-flags",
     [FEATURE_TMPFILE] = "tmpfile",
     [FEATURE_OFD_LOCKS] = "ofd-locks",
+    [FEATURE_SEPARATE_LOCKS] = "separate-locks",
     [FEATURE_SHARED_MMAP] = "shared-mmap",
     [FEATURE_DIR_SEEK] = "dir-seek",
     [FEATURE_ATIME] = "atime",

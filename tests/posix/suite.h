@@ -119,6 +119,7 @@ enum feature {
     FEATURE_RENAME_FLAGS, /* RENAME_NOREPLACE, RENAME_EXCHANGE */
     FEATURE_TMPFILE,
     FEATURE_OFD_LOCKS,
+    FEATURE_SEPARATE_LOCKS, /* flock() and record locks do not see each other */
     FEATURE_SHARED_MMAP,
     FEATURE_DIR_SEEK, /* seekdir() to a place kept from telldir() */
     FEATURE_ATIME,    /* reading moves the access time */
