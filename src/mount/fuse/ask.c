@@ -1,0 +1,80 @@
+/* Handing operations to the graph below. */
+#include "mount/fuse/fuse_internal.h"
+
+/* A group list longer than this cannot travel whole in a GlusterFS credential; what the brick will ask for goes first.
+ * docs/protocol.md "AUTH_GLUSTERFS_v3". */
+#define GROUPS_ON_WIRE 80
+
+static void put_relevant_groups_first(struct request_in *in, const struct request *q)
+{
+    struct node *node;
+
+    if (!in->groups || in->groups->count <= GROUPS_ON_WIRE)
+        return;
+    if (q->parent2 && (node = node_find(in->m, &q->parent2->gfid)))
+        groups_put_first(in->groups, node->gid);
+    if (in->node)
+        groups_put_first(in->groups, in->node->gid);
+}
+
+/* The caller may have got new groups since they were read. */
+static bool groups_changed(struct request_in *in)
+{
+    struct groups *now = NULL;
+    bool is_same;
+
+    if (in->is_fresh_groups || in->head.uid == 0 ||
+        groups_get(in->m, in->head.pid, in->head.uid, true, &now) < 0)
+        return false;
+    in->is_fresh_groups = true;
+    is_same = groups_equal(in->groups, now);
+    groups_unref(in->groups);
+    in->groups = now;
+    in->call.groups = now->list;
+    in->call.group_count = now->count;
+    return !is_same;
+}
+
+FIBER int ask(struct request_in *in, const struct request *q, struct reply *r)
+{
+    int result;
+
+    put_relevant_groups_first(in, q);
+    result = child_call(in->m->me, 0, &in->call, q, r);
+    if ((result == -EACCES || result == -EPERM) && groups_changed(in)) {
+        in->m->count.retries++;
+        put_relevant_groups_first(in, q);
+        if (r)
+            reply_done(r);
+        result = child_call(in->m->me, 0, &in->call, q, r);
+    }
+    return result;
+}
+
+static bool is_unknown(int r)
+{
+    return r == -ENOENT || r == -ESTALE;
+}
+
+FIBER int ask_stat(struct request_in *in, struct node *node, struct reply *r)
+{
+    struct handle *h = node_handle(node, false);
+    struct request q = { .op = OP_STAT, .inode = node_inode(in->m, node) };
+    int result;
+
+    if (!q.inode)
+        return -ENOMEM;
+    if (h) {
+        /* The name may be gone while the file is open. */
+        SCOPED(fd_unref) struct fd *fd = fd_ref(h->fd);
+
+        q.fd = fd;
+        result = ask(in, &q, r);
+        if (result != -EBADF && result != -EBADFD && !is_unknown(result))
+            return result;
+        reply_done(r);
+        q.fd = NULL;
+    }
+    result = ask(in, &q, r);
+    return result == -ENOENT ? -ESTALE : result; /* the kernel looks the name up again */
+}

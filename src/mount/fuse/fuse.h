@@ -1,0 +1,24 @@
+/* mount/fuse - the top of a client's graph: the kernel's FUSE device on one side, file operations on the other.
+ *
+ * The translator sits above the root of a graph (graph_push). When the graph is started it waits until its child can
+ * serve (option wait-for-bricks), mounts, and from then on runs one fiber per request of the kernel. The connection to
+ * the kernel (struct mount) outlives the graph: fuse_take_over() moves it, with open files, to the translator on top of
+ * another graph.
+ *
+ *     graph_push(graph, &fuse_class, "fuse", options, &top, err);
+ *     fuse_on_end(top, stop_process, arg);
+ *     graph_start(graph, err);          the mount point is usable when this returns 0
+ */
+#pragma once
+
+#include "graph/graph.h"
+
+extern const struct translator_class fuse_class;
+
+/* fn(arg) runs on the loop when the mount is gone: unmounted by somebody, or the device failed. Call before start. */
+void fuse_on_end(struct translator *fuse, void (*fn)(void *arg), void *arg);
+
+/* Moves the mount of `from` (started, on another graph) to `to` (pushed on a started graph, itself not started): waits
+ * for the requests under way, opens every open file again below `to`, and goes on there. On failure everything stays
+ * with `from`. A file that cannot be opened again answers EBADF from then on. */
+FIBER int fuse_take_over(struct translator *to, struct translator *from, struct error *err);

@@ -1,0 +1,284 @@
+/* mount/fuse, inside. The nouns:
+ *
+ *   mount   - the connection to the kernel: device, mount point, nodes, requests; independent of any graph.
+ *   node    - an inode the kernel knows. Its address is the kernel's nodeid (the root's is 1). It lives while the kernel
+ *             counts references (lookups), a request uses it (pins) or a handle is open on it.
+ *   handle  - an open file or directory; its address is the kernel's fh.
+ *   request - one message of the kernel, in a fiber of its own; answered exactly once.
+ *
+ * What the kernel believes. A node remembers the size, mtime and ctime last told to the kernel (struct told). At every
+ * open, and whenever a lock was granted, the attributes are asked again: if they differ, the kernel's copy of data and
+ * attributes is dropped before the answer goes out (inval.c). Data is kept over an open only when the attributes are the
+ * same and were so for a second before the first page can have been read: two changes within one tick of the brick's
+ * clock carry the same times.
+ */
+#pragma once
+
+#include "mount/fuse/fuse.h"
+#include "core/mem.h"
+#include <linux/fuse.h>
+#include <uthash.h>
+
+#define FUSE_MAX_WRITE (1024u * 1024u)
+#define FUSE_MAX_PAGES (FUSE_MAX_WRITE / 4096)
+#define FUSE_NAME_LEN  255 /* bytes; the kernel lets 1024 through */
+/* Header and fixed part of a WRITE: read into a place of their own so that the data that follows is page-aligned. */
+#define FUSE_HEAD_BYTES (sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in))
+#define FUSE_BODY_BYTES (FUSE_MAX_WRITE + 4096)
+/* Data of a WRITE this large stays in the buffer it was read into; smaller data is cheaper to copy. */
+#define FUSE_KEEP_BYTES     (16u * 1024u)
+#define FUSE_SPARE_BUFFERS  16          /* of FUSE_BODY_BYTES each, kept for reuse */
+#define FUSE_STEADY_NS      1000000000u /* see above, "What the kernel believes" */
+#define FUSE_NOTIFY_RUNNING 4           /* notifications written at a time, each holding a pool thread */
+#define FUSE_NOTIFY_QUEUED  65536       /* beyond that, upcalls are dropped and time-outs must do */
+#define FUSE_DIR_BATCH      (64u * 1024u)
+#define FUSE_DIR_FRESH_NS   500000000u /* attributes of a batch older than this are not told to the kernel */
+
+struct buffer_store;
+
+enum direct_io { DIRECT_AUTO, DIRECT_ON, DIRECT_OFF };
+
+/* State of the translator: its options, and the mount while it carries one. */
+struct fuse {
+    double attribute_timeout_s, entry_timeout_s, negative_timeout_s;
+    uint32_t wait_for_bricks_s, gid_timeout_s, lru_limit, background, congestion, granularity_ns;
+    uint32_t direct_io; /* index in direct_io_words */
+    int32_t client_pid;
+    bool read_only, acl, selinux, keep_cache, use_readdirp, auto_inval, writeback, ino32, resolve_gids, allow_other;
+    char *mount_point, *source, *subtype, *mount_options;
+
+    struct mount *mount; /* NULL before start and after fuse_take_over() */
+    struct waitq coming; /* start waits here for the child */
+    bool child_came;
+    char refusal[256]; /* why the bricks refused us, "" = they did not */
+    void (*on_end)(void *arg);
+    void *on_end_arg;
+};
+
+struct counters {
+    uint64_t requests, replies_lost, interrupts, forgets, invalidations, invalidations_dropped, caches_kept, retries;
+    uint64_t bytes_read, bytes_written, zero_filled, group_reads;
+};
+
+struct told {
+    uint64_t size;
+    int64_t mtime, ctime;
+    uint32_t mtime_nsec, ctime_nsec;
+};
+
+struct node {
+    struct gfid gfid;
+    uint32_t type;
+    uint64_t lookups; /* the kernel's references */
+    uint32_t pins;    /* requests that use it */
+    uint64_t generation;
+    uint32_t gid; /* as last seen */
+    struct inode *inode; /* of the graph in use, see node_inode() */
+    struct list handles;
+    bool has_posix_locks; /* somebody here has locked it: close must tell the bricks */
+    struct told told;
+    bool told_is_set;    /* false: nothing is known, the next open must drop the cache */
+    uint64_t told_ns;    /* when `told` was first seen */
+    uint64_t cache_ns;   /* since when pages now in the kernel's cache can have been read */
+    uint64_t kernel_end; /* the file's size as the kernel has it */
+    struct gfid parent;  /* a directory and a name it was found under; name NULL = none */
+    char *name;
+    UT_hash_handle hh;
+};
+
+struct handle {
+    struct list of_node;
+    struct node *node;
+    struct fd *fd; /* NULL: could not be opened again after a change of graphs */
+    uint32_t flags;
+    bool has_flock, is_direct;
+    /* directories: entries read ahead of the kernel's requests */
+    struct fiber_mutex dir_lock;
+    struct dir_entries *batch;
+    uint32_t batch_next;
+    uint64_t batch_offset; /* where batch_next stands */
+    uint64_t batch_ns;
+};
+
+struct groups {
+    uint32_t *list;
+    uint32_t count;
+    uint32_t refs;
+};
+
+struct request_in {
+    struct mount *m;
+    struct fuse_in_header head;
+    struct node *node; /* pinned; NULL when the operation has none */
+    struct call call;
+    struct groups *groups;
+    struct buf *data; /* of a WRITE */
+    bool is_answered, is_fresh_groups;
+    bool is_lock_wait; /* SETLKW: may be interrupted by any signal */
+    struct list of_mount;
+    UT_hash_handle hh; /* by head.unique */
+    size_t args_bytes;
+    uint8_t args[]; /* followed by one NUL that is not counted */
+};
+
+struct mount {
+    struct env *env;
+    struct translator *me; /* on top of the graph in use */
+    int dev_fd;
+    char *mount_point;
+    bool is_mounted, is_ended, by_helper, is_moving;
+    uint32_t kernel_minor;
+    uint64_t kernel_flags, flags; /* offered, taken (both words of INIT) */
+    struct node root;
+    struct node *nodes; /* hash by gfid, without the root */
+    uint64_t next_generation;
+    struct list requests;
+    struct request_in *by_unique;
+    uint32_t running;
+    struct waitq idle;  /* fuse_take_over and stop wait for running == 0 */
+    struct waitq moved; /* requests wait while is_moving */
+    struct scope reading;
+    struct waitq reader_ended;
+    bool is_reading;
+    struct buffer_store *buffers;
+    struct buf *body; /* what the next request is read into */
+    uint8_t head[FUSE_HEAD_BYTES];
+    struct group_cache *group_cache;
+    struct list notices; /* inval.c */
+    uint32_t notices_queued, notices_running, notice_fibers;
+    struct waitq notice_done;
+    struct counters count;
+};
+
+static inline struct fuse *mount_options(struct mount *m)
+{
+    return m->me->state;
+}
+
+/* ---- device.c: reading requests ---- */
+int mount_new(struct translator *me, struct mount **ret_mount);
+void mount_free(struct mount *m); /* no request may be left; accepts NULL */
+int mount_read_start(struct mount *m);
+FIBER void mount_read_stop(struct mount *m);
+
+/* ---- kernel.c: mounting ---- */
+/* Opens the device and mounts; m->dev_fd is set. -errno with a sentence. */
+FIBER int kernel_mount(struct mount *m, struct error *err);
+FIBER void kernel_unmount(struct mount *m);
+/* Lets the kernel read ahead as far as one request carries (root only; best effort). */
+FIBER void kernel_raise_read_ahead(struct mount *m);
+
+/* ---- reply.c ---- */
+int answer(struct request_in *in, const void *data, size_t bytes);
+int answer_iov(struct request_in *in, struct iovec *iov, int count); /* iov[0] is left for the header */
+void answer_error(struct request_in *in, int err);
+/* Inode found or made: counts the lookup and answers. `open` may be NULL. Notes what the kernel is told. */
+int answer_entry(struct request_in *in, struct node *node, const struct iatt *a, const struct fuse_open_out *open);
+int answer_attr(struct request_in *in, struct node *node, const struct iatt *a);
+void attr_fill(struct mount *m, struct fuse_attr *out, const struct iatt *a);
+void entry_fill(struct mount *m, struct fuse_entry_out *out, struct node *node, const struct iatt *a);
+int fuse_error(int r); /* what the kernel may be told for an internal error */
+
+/* ---- node.c ---- */
+struct node *node_by_id(struct mount *m, uint64_t nodeid);
+uint64_t node_id(struct mount *m, const struct node *node);
+/* The node of this gfid, made if need be, not counted yet. NULL for lack of memory. */
+struct node *node_get(struct mount *m, const struct iatt *a);
+struct node *node_find(struct mount *m, const struct gfid *gfid);
+void node_pin(struct node *node);
+void node_unpin(struct mount *m, struct node *node); /* accepts NULL; frees it when nothing uses it */
+void node_forget(struct mount *m, struct node *node, uint64_t lookups);
+/* Its inode in the graph in use. NULL for lack of memory. */
+struct inode *node_inode(struct mount *m, struct node *node);
+void node_set_name(struct node *node, const struct node *parent, const char *name);
+void node_free_all(struct mount *m);
+/* An open descriptor of it, or NULL; `flags_ok` says which flags will do. */
+struct handle *node_handle(struct node *node, bool for_writing);
+/* Is this what was told? */
+bool told_matches(const struct node *node, const struct iatt *a);
+/* The kernel was just given these attributes. */
+void node_told(struct mount *m, struct node *node, const struct iatt *a);
+/* The kernel wrote up to `end`; pre and post are the brick's view, if it gave one. */
+void node_wrote(struct mount *m, struct node *node, uint64_t end, const struct iatt *pre, const struct iatt *post);
+
+struct handle *handle_new(struct node *node, struct fd *fd, uint32_t flags); /* takes its own reference of fd */
+void handle_free(struct mount *m, struct handle *h);                        /* may free the node */
+struct handle *handle_by_id(uint64_t fh);
+
+/* ---- groups.c ---- */
+struct group_cache *group_cache_new(void);
+void group_cache_free(struct group_cache *c);
+/* Supplementary groups of the calling thread; `fresh` reads them again. 0 and a reference (returned), or -errno. */
+int groups_get(struct mount *m, uint32_t pid, uint32_t uid, bool fresh, struct groups **ret_groups);
+void groups_unref(struct groups *g);
+bool groups_equal(const struct groups *a, const struct groups *b);
+void groups_put_first(struct groups *g, uint32_t gid);
+bool thread_has_sigkill(uint32_t pid);
+
+/* ---- inval.c ---- */
+/* Drops the kernel's attributes and, unless attributes_only, data of the node. _wait returns when it is done. */
+FIBER void inval_inode_wait(struct mount *m, struct node *node, bool attributes_only);
+/* Data, attributes and the name: before a lock is handed out. */
+FIBER void inval_all_wait(struct mount *m, struct node *node);
+void inval_inode_post(struct mount *m, struct node *node, bool attributes_only);
+/* Makes the kernel look the node's last known name up again. */
+void inval_name_post(struct mount *m, struct node *node);
+void inval_upcall(struct mount *m, const struct event *event);
+void inval_free_all(struct mount *m);
+
+/* ---- ask.c: handing operations to the graph ---- */
+/* Asks the child; repeats once with fresh groups after EACCES and EPERM. */
+FIBER int ask(struct request_in *in, const struct request *q, struct reply *r);
+/* Attributes by descriptor when one is open, else (or when that fails) by gfid. */
+FIBER int ask_stat(struct request_in *in, struct node *node, struct reply *r);
+
+/* ---- op_*.c: answer and return 0 or more, or return -errno unanswered ---- */
+typedef FIBER int (*op_handler)(struct request_in *in);
+FIBER int on_init(struct request_in *in);
+FIBER int on_lookup(struct request_in *in);
+FIBER int on_getattr(struct request_in *in);
+FIBER int on_setattr(struct request_in *in);
+FIBER int on_readlink(struct request_in *in);
+FIBER int on_symlink(struct request_in *in);
+FIBER int on_mknod(struct request_in *in);
+FIBER int on_mkdir(struct request_in *in);
+FIBER int on_unlink(struct request_in *in);
+FIBER int on_rmdir(struct request_in *in);
+FIBER int on_rename(struct request_in *in);
+FIBER int on_rename2(struct request_in *in);
+FIBER int on_link(struct request_in *in);
+FIBER int on_open(struct request_in *in);
+FIBER int on_create(struct request_in *in);
+FIBER int on_read(struct request_in *in);
+FIBER int on_write(struct request_in *in);
+FIBER int on_statfs(struct request_in *in);
+FIBER int on_release(struct request_in *in);
+FIBER int on_flush(struct request_in *in);
+FIBER int on_fsync(struct request_in *in);
+FIBER int on_setxattr(struct request_in *in);
+FIBER int on_getxattr(struct request_in *in);
+FIBER int on_listxattr(struct request_in *in);
+FIBER int on_removexattr(struct request_in *in);
+FIBER int on_opendir(struct request_in *in);
+FIBER int on_readdir(struct request_in *in);
+FIBER int on_readdirplus(struct request_in *in);
+FIBER int on_releasedir(struct request_in *in);
+FIBER int on_fsyncdir(struct request_in *in);
+FIBER int on_getlk(struct request_in *in);
+FIBER int on_setlk(struct request_in *in);
+FIBER int on_setlkw(struct request_in *in);
+FIBER int on_access(struct request_in *in);
+FIBER int on_fallocate(struct request_in *in);
+FIBER int on_lseek(struct request_in *in);
+FIBER int on_copy_range(struct request_in *in);
+
+/* What the graph opens a file with. */
+uint32_t open_flags(struct mount *m, uint32_t flags);
+void open_answer(struct mount *m, struct handle *h, struct fuse_open_out *out);
+/* op_open.c: opens `node`, finishes the kernel's view of it and fills `out` (fh is a new handle). */
+FIBER int open_node(struct request_in *in, struct node *node, uint32_t flags, bool kill_suid,
+                    struct fuse_open_out *out);
+/* Clears set-user-id and set-group-id as the kernel would, after data of somebody without privilege was written. */
+FIBER void kill_suid_bits(struct request_in *in, struct node *node, uint32_t mode);
+/* Clears those of `bits` that are set in `mode`, the node's present mode. */
+FIBER void clear_mode_bits(struct request_in *in, struct node *node, uint32_t mode, uint32_t bits);

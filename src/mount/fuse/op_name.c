@@ -1,0 +1,323 @@
+/* Operations on names: look-up, making, linking, renaming, removing. */
+#include "mount/fuse/fuse_internal.h"
+#include <fcntl.h>
+
+static int check_name(const char *name)
+{
+    return strlen(name) > FUSE_NAME_LEN ? -ENAMETOOLONG : *name ? 0 : -EINVAL;
+}
+
+/* What the operation found or made under that name goes to the kernel. */
+static int answer_found(struct request_in *in, const struct node *parent, const char *name, const struct iatt *a,
+                        const struct fuse_open_out *open)
+{
+    struct node *node;
+
+    if (!iatt_is_set(a) || gfid_is_null(&a->gfid))
+        return -EIO;
+    node = node_get(in->m, a);
+    if (!node)
+        return -ENOMEM;
+    if (node->type != iatt_type(a)) {
+        node_pin(node);
+        node_unpin(in->m, node);
+        return -ESTALE;
+    }
+    node_set_name(node, parent, name);
+    return answer_entry(in, node, a, open);
+}
+
+static FIBER int ask_lookup(struct request_in *in, const char *name, struct reply *r)
+{
+    struct request q = { .op = OP_LOOKUP, .parent = node_inode(in->m, in->node), .name = name };
+    int result;
+
+    if (!q.parent)
+        return -ENOMEM;
+    result = ask(in, &q, r);
+    if (result == -ESTALE) { /* renamed or replaced between two steps below */
+        in->m->count.retries++;
+        reply_done(r);
+        result = ask(in, &q, r);
+    }
+    return result;
+}
+
+FIBER int on_lookup(struct request_in *in)
+{
+    const char *name = (const char *)in->args;
+    SCOPED(reply_free) struct reply *r = reply_new();
+    struct fuse *f = mount_options(in->m);
+    int result = check_name(name);
+
+    if (result < 0)
+        return result;
+    if (!r)
+        return -ENOMEM;
+    result = ask_lookup(in, name, r);
+    if (result == -ENOENT && f->negative_timeout_s > 0) {
+        struct fuse_entry_out none = { .entry_valid = (uint64_t)f->negative_timeout_s };
+
+        none.entry_valid_nsec = (uint32_t)((f->negative_timeout_s - (double)none.entry_valid) * 1e9);
+        (void)answer(in, &none, sizeof(none));
+        return 0;
+    }
+    if (result < 0)
+        return result;
+    result = answer_found(in, in->node, name, &r->stat, NULL);
+    return in->is_answered ? 0 : result;
+}
+
+/* A new inode object with a new gfid for what is to be made. Returned. */
+static struct inode *new_inode(struct mount *m, uint32_t type)
+{
+    struct gfid gfid = gfid_random(m->env);
+
+    return inode_table_get(m->me->graph, &gfid, type);
+}
+
+static FIBER int make(struct request_in *in, struct request *q, uint32_t type)
+{
+    SCOPED(reply_free) struct reply *r = reply_new();
+    SCOPED(inode_unref) struct inode *inode = NULL;
+    int result = check_name(q->name);
+
+    if (result < 0)
+        return result;
+    inode = new_inode(in->m, type);
+    q->inode = inode;
+    q->parent = node_inode(in->m, in->node);
+    if (!r || !inode || !q->parent)
+        return -ENOMEM;
+    result = ask(in, q, r);
+    if (result < 0)
+        return result == -EAGAIN ? -EIO : result;
+    result = answer_found(in, in->node, q->name, &r->stat, NULL);
+    return in->is_answered ? 0 : result;
+}
+
+FIBER int on_mknod(struct request_in *in)
+{
+    const struct fuse_mknod_in *args = (const void *)in->args;
+    struct request q = {
+        .op = OP_MKNOD,
+        .name = (const char *)in->args + sizeof(*args),
+        .mode = args->mode,
+        .rdev = args->rdev,
+        .umask = args->umask,
+    };
+
+    return make(in, &q, args->mode & S_IFMT);
+}
+
+FIBER int on_mkdir(struct request_in *in)
+{
+    const struct fuse_mkdir_in *args = (const void *)in->args;
+    struct request q = {
+        .op = OP_MKDIR,
+        .name = (const char *)in->args + sizeof(*args),
+        .mode = args->mode,
+        .umask = args->umask,
+    };
+
+    return make(in, &q, S_IFDIR);
+}
+
+FIBER int on_symlink(struct request_in *in)
+{
+    const char *name = (const char *)in->args;
+    struct request q = { .op = OP_SYMLINK, .name = name, .text = name + strlen(name) + 1 };
+
+    return make(in, &q, S_IFLNK);
+}
+
+FIBER int on_link(struct request_in *in)
+{
+    const struct fuse_link_in *args = (const void *)in->args;
+    const char *name = (const char *)in->args + sizeof(*args);
+    struct node *old = node_by_id(in->m, args->oldnodeid);
+    SCOPED(reply_free) struct reply *r = reply_new();
+    struct request q = { .op = OP_LINK, .parent2 = node_inode(in->m, in->node), .name2 = name };
+    int result = check_name(name);
+
+    q.inode = node_inode(in->m, old);
+    if (result < 0)
+        return result;
+    if (!r || !q.inode || !q.parent2)
+        return -ENOMEM;
+    node_pin(old);
+    result = ask(in, &q, r);
+    if (result >= 0)
+        result = answer_found(in, in->node, name, &r->stat, NULL);
+    old->told_is_set = false; /* its ctime has changed, and maybe not only by us */
+    node_unpin(in->m, old);
+    return in->is_answered ? 0 : result;
+}
+
+static FIBER int remove_name(struct request_in *in, enum op op)
+{
+    struct request q = { .op = op, .parent = node_inode(in->m, in->node), .name = (const char *)in->args };
+    int result = check_name(q.name);
+
+    if (result < 0)
+        return result;
+    if (!q.parent)
+        return -ENOMEM;
+    result = ask(in, &q, NULL);
+    if (result < 0)
+        return result;
+    (void)answer(in, NULL, 0);
+    return 0;
+}
+
+FIBER int on_unlink(struct request_in *in)
+{
+    return remove_name(in, OP_UNLINK);
+}
+
+FIBER int on_rmdir(struct request_in *in)
+{
+    return remove_name(in, OP_RMDIR);
+}
+
+static FIBER int do_rename(struct request_in *in, uint64_t newdir, const char *names, uint32_t flags)
+{
+    struct node *to = node_by_id(in->m, newdir);
+    struct request q = { .op = OP_RENAME, .name = names, .flags = flags };
+    int result;
+
+    q.name2 = names + strlen(names) + 1;
+    q.parent = node_inode(in->m, in->node);
+    q.parent2 = node_inode(in->m, to);
+    result = check_name(q.name);
+    if (result == 0)
+        result = check_name(q.name2);
+    if (result < 0)
+        return result;
+    if (!q.parent || !q.parent2)
+        return -ENOMEM;
+    node_pin(to);
+    result = ask(in, &q, NULL);
+    node_unpin(in->m, to);
+    if (result < 0)
+        return result;
+    (void)answer(in, NULL, 0);
+    return 0;
+}
+
+FIBER int on_rename(struct request_in *in)
+{
+    const struct fuse_rename_in *args = (const void *)in->args;
+
+    return do_rename(in, args->newdir, (const char *)in->args + sizeof(*args), 0);
+}
+
+FIBER int on_rename2(struct request_in *in)
+{
+    const struct fuse_rename2_in *args = (const void *)in->args;
+
+    return do_rename(in, args->newdir, (const char *)in->args + sizeof(*args), args->flags);
+}
+
+/* Makes the file; always exclusively, so that the new gfid is that of the descriptor. */
+static FIBER int create_new(struct request_in *in, const char *name)
+{
+    const struct fuse_create_in *args = (const void *)in->args;
+    struct mount *m = in->m;
+    uint32_t flags = (args->flags & ~(uint32_t)(O_TRUNC | O_NOCTTY)) | O_CREAT | O_EXCL;
+    SCOPED(reply_free) struct reply *r = reply_new();
+    SCOPED(inode_unref) struct inode *inode = new_inode(m, S_IFREG);
+    SCOPED(fd_unref) struct fd *fd = NULL;
+    struct request q = { .op = OP_CREATE, .name = name, .mode = args->mode, .umask = args->umask };
+    struct fuse_open_out out = { 0 };
+    struct node *node;
+    struct handle *h;
+    int result;
+
+    q.parent = node_inode(m, in->node);
+    if (!r || !inode || !q.parent)
+        return -ENOMEM;
+    fd = fd_new(inode, open_flags(m, flags) & ~(uint32_t)(O_CREAT | O_EXCL), in->call.pid);
+    if (!fd)
+        return -ENOMEM;
+    q.inode = inode;
+    q.fd = fd;
+    q.flags = flags;
+    result = ask(in, &q, r);
+    if (result < 0)
+        return result;
+    if (!iatt_is_set(&r->stat))
+        return -EIO;
+    r->stat.gfid = inode->gfid;
+    node = node_get(m, &r->stat);
+    h = node ? handle_new(node, fd, args->flags) : NULL;
+    if (!h) {
+        if (node) {
+            node_pin(node);
+            node_unpin(m, node);
+        }
+        return -ENOMEM;
+    }
+    node_set_name(node, in->node, name);
+    node->cache_ns = env_now_ns(m->env);
+    open_answer(m, h, &out);
+    result = answer_entry(in, node, &r->stat, &out);
+    if (result < 0)
+        handle_free(m, h); /* nobody will release it */
+    return 0;
+}
+
+/* Somebody else made it first and the caller does not mind. */
+static FIBER int create_existing(struct request_in *in, const char *name)
+{
+    const struct fuse_create_in *args = (const void *)in->args;
+    SCOPED(reply_free) struct reply *r = reply_new();
+    struct fuse_open_out out = { 0 };
+    struct node *node;
+    int result;
+
+    if (!r)
+        return -ENOMEM;
+    result = ask_lookup(in, name, r);
+    if (result < 0)
+        return result;
+    if (!S_ISREG(r->stat.mode))
+        return S_ISDIR(r->stat.mode) ? -EISDIR : -ESTALE; /* ESTALE: the kernel walks the path again */
+    node = node_get(in->m, &r->stat);
+    if (!node)
+        return -ENOMEM;
+    node_pin(node);
+    node_set_name(node, in->node, name);
+    result = open_node(in, node, args->flags & ~(uint32_t)(O_CREAT | O_EXCL), args->open_flags & FUSE_OPEN_KILL_SUIDGID,
+                       &out);
+    if (result == 0) {
+        if (args->flags & O_TRUNC)
+            r->stat.size = 0;
+        result = answer_entry(in, node, &r->stat, &out);
+        if (result < 0)
+            handle_free(in->m, handle_by_id(out.fh));
+    }
+    node_unpin(in->m, node);
+    return in->is_answered ? 0 : result;
+}
+
+FIBER int on_create(struct request_in *in)
+{
+    const struct fuse_create_in *args = (const void *)in->args;
+    const char *name = (const char *)in->args + sizeof(*args);
+    int result = check_name(name);
+
+    if (result < 0)
+        return result;
+    /* Made and removed by others in turn, it may be there or not each time. */
+    for (int tries = 0; tries < 10; tries++) {
+        result = create_new(in, name);
+        if (result != -EEXIST || args->flags & O_EXCL)
+            return result;
+        result = create_existing(in, name);
+        if (result != -ENOENT)
+            return result;
+        in->m->count.retries++;
+    }
+    return result;
+}

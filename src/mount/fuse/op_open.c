@@ -1,0 +1,181 @@
+/* Opening and closing, and what the kernel may keep of a file over an open. */
+#include "mount/fuse/fuse_internal.h"
+#include <fcntl.h>
+
+uint32_t open_flags(struct mount *m, uint32_t flags)
+{
+    if (m->flags & FUSE_WRITEBACK_CACHE) { /* the kernel fills pages before it writes them, and appends by itself */
+        if ((flags & O_ACCMODE) == O_WRONLY)
+            flags = (flags & ~(uint32_t)O_ACCMODE) | O_RDWR;
+        flags &= ~(uint32_t)O_APPEND;
+    }
+    return flags & ~(uint32_t)(O_TRUNC | O_NOCTTY);
+}
+
+void open_answer(struct mount *m, struct handle *h, struct fuse_open_out *out)
+{
+    h->is_direct = mount_options(m)->direct_io == DIRECT_ON;
+    out->fh = (uint64_t)(uintptr_t)h;
+    if (h->is_direct)
+        out->open_flags |= FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES;
+}
+
+/* The attributes now are `a`. Drops what the kernel has when they are not those it knows; true: its pages may stay. */
+static FIBER bool settle_cache(struct mount *m, struct node *node, const struct iatt *a)
+{
+    uint64_t now = env_now_ns(m->env);
+    bool is_same = told_matches(node, a);
+
+    if (is_same && (node->cache_ns >= node->told_ns + FUSE_STEADY_NS || mount_options(m)->keep_cache)) {
+        m->count.caches_kept++;
+        return true;
+    }
+    node->cache_ns = now;
+    if (!is_same) {
+        node_told(m, node, a);
+        inval_inode_wait(m, node, false);
+    }
+    return false;
+}
+
+static FIBER int truncate_opened(struct request_in *in, struct node *node, struct fd *fd, bool kill_suid,
+                                 struct reply *r)
+{
+    struct request q = { .op = OP_TRUNCATE, .inode = fd->inode };
+    int result;
+
+    q.fd = (fd->flags & O_ACCMODE) == O_RDONLY ? NULL : fd; /* O_RDONLY | O_TRUNC: the kernel has checked it */
+    result = ask(in, &q, r);
+    if (result >= 0 && kill_suid)
+        kill_suid_bits(in, node, r->post.mode);
+    return result;
+}
+
+FIBER int open_node(struct request_in *in, struct node *node, uint32_t flags, bool kill_suid, struct fuse_open_out *out)
+{
+    struct mount *m = in->m;
+    struct inode *inode = node_inode(m, node);
+    SCOPED(reply_free) struct reply *r = reply_new();
+    SCOPED(fd_unref) struct fd *fd = inode ? fd_new(inode, open_flags(m, flags), in->call.pid) : NULL;
+    struct request q = { .op = OP_OPEN, .inode = inode, .fd = fd };
+    struct handle *h;
+    int result;
+
+    if (!r || !fd)
+        return -ENOMEM;
+    q.flags = fd->flags;
+    result = ask(in, &q, r);
+    if (result < 0)
+        return result == -ENOENT ? -ESTALE : result;
+    if (flags & O_TRUNC) {
+        reply_done(r);
+        result = truncate_opened(in, node, fd, kill_suid, r);
+        r->stat = r->post;
+    } else if (!iatt_is_set(&r->stat)) { /* our bricks tell with the open */
+        struct request stat = { .op = OP_STAT, .inode = inode, .fd = fd };
+
+        reply_done(r);
+        result = ask(in, &stat, r);
+    }
+    if (result < 0)
+        return result == -ENOENT ? -ESTALE : result;
+    if (flags & O_TRUNC) { /* the kernel drops its pages itself */
+        node->cache_ns = env_now_ns(m->env);
+        node->kernel_end = 0;
+        node->told_is_set = false;
+    } else if (settle_cache(m, node, &r->stat)) {
+        out->open_flags |= FOPEN_KEEP_CACHE;
+    }
+    h = handle_new(node, fd, flags);
+    if (!h)
+        return -ENOMEM;
+    open_answer(m, h, out);
+    return 0;
+}
+
+FIBER int on_open(struct request_in *in)
+{
+    const struct fuse_open_in *args = (const void *)in->args;
+    struct fuse_open_out out = { 0 };
+    int result = open_node(in, in->node, args->flags, args->open_flags & FUSE_OPEN_KILL_SUIDGID, &out);
+
+    if (result < 0)
+        return result;
+    if (answer(in, &out, sizeof(out)) < 0)
+        handle_free(in->m, handle_by_id(out.fh)); /* the caller was killed: no release will come */
+    return 0;
+}
+
+FIBER int on_flush(struct request_in *in)
+{
+    const struct fuse_flush_in *args = (const void *)in->args;
+    struct handle *h = handle_by_id(args->fh);
+    SCOPED(fd_unref) struct fd *fd = h->fd ? fd_ref(h->fd) : NULL;
+    struct request q = { .op = OP_FLUSH, .inode = node_inode(in->m, in->node), .fd = fd };
+    int result = 0;
+
+    if (!fd)
+        return -EBADF;
+    if (!q.inode)
+        return -ENOMEM;
+    lk_owner_from_u64(&in->call.lk_owner, args->lock_owner);
+    /* A reader without locks has nothing that could fail or must be given back. */
+    if ((h->flags & O_ACCMODE) != O_RDONLY || in->node->has_posix_locks)
+        result = ask(in, &q, NULL);
+    if (result < 0)
+        return result;
+    (void)answer(in, NULL, 0);
+    return 0;
+}
+
+FIBER int on_release(struct request_in *in)
+{
+    const struct fuse_release_in *args = (const void *)in->args;
+    struct handle *h = handle_by_id(args->fh);
+
+    if (h->fd && (h->has_flock || args->release_flags & FUSE_RELEASE_FLOCK_UNLOCK)) {
+        struct lock_range all = { .type = LOCK_NONE, .pid = in->call.pid };
+        struct request q = { .op = OP_LK, .inode = h->fd->inode, .fd = h->fd, .command = LOCK_UNLOCK, .lock = &all };
+
+        lk_owner_from_u64(&all.owner, args->lock_owner);
+        in->call.lk_owner = all.owner;
+        (void)ask(in, &q, NULL); /* the brick drops it with the descriptor as well */
+    }
+    (void)answer(in, NULL, 0);
+    handle_free(in->m, h);
+    return 0;
+}
+
+FIBER int on_opendir(struct request_in *in)
+{
+    struct mount *m = in->m;
+    struct inode *inode = node_inode(m, in->node);
+    SCOPED(fd_unref) struct fd *fd = inode ? fd_new(inode, O_RDONLY | O_DIRECTORY, in->call.pid) : NULL;
+    struct request q = { .op = OP_OPENDIR, .inode = inode, .fd = fd };
+    struct fuse_open_out out = { 0 };
+    struct handle *h;
+    int result;
+
+    if (!fd)
+        return -ENOMEM;
+    fd->is_dir = true;
+    result = ask(in, &q, NULL);
+    if (result < 0)
+        return result == -ENOENT ? -ESTALE : result;
+    h = handle_new(in->node, fd, O_RDONLY);
+    if (!h)
+        return -ENOMEM;
+    out.fh = (uint64_t)(uintptr_t)h;
+    if (answer(in, &out, sizeof(out)) < 0)
+        handle_free(m, h);
+    return 0;
+}
+
+FIBER int on_releasedir(struct request_in *in)
+{
+    const struct fuse_release_in *args = (const void *)in->args;
+
+    (void)answer(in, NULL, 0);
+    handle_free(in->m, handle_by_id(args->fh));
+    return 0;
+}
