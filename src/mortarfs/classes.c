@@ -24,6 +24,7 @@
     X(upcall_class) \
     X(utime_class) \
     X(worm_class) \
+    X(fuse_class) \
     X(io_cache_class) \
     X(md_cache_class) \
     X(nl_cache_class) \

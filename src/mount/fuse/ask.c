@@ -23,8 +23,7 @@ static bool groups_changed(struct request_in *in)
     struct groups *now = NULL;
     bool is_same;
 
-    if (in->is_fresh_groups || in->head.uid == 0 ||
-        groups_get(in->m, in->head.pid, in->head.uid, true, &now) < 0)
+    if (in->is_fresh_groups || in->head.uid == 0 || groups_get(in->m, in->head.pid, in->head.uid, true, &now) < 0)
         return false;
     in->is_fresh_groups = true;
     is_same = groups_equal(in->groups, now);

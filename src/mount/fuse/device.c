@@ -13,7 +13,7 @@ int mount_new(struct translator *me, struct mount **ret_mount)
     m->env = me->env;
     m->me = me;
     m->dev_fd = -1;
-    m->root = (struct node){ .gfid = gfid_root, .type = S_IFDIR, .lookups = 1 };
+    m->root = (struct node) { .gfid = gfid_root, .type = S_IFDIR, .lookups = 1 };
     list_init(&m->root.handles);
     list_init(&m->requests);
     list_init(&m->notices);
@@ -42,8 +42,10 @@ void mount_free(struct mount *m)
     buf_unref(m->body);
     buffer_store_release(m->buffers);
     group_cache_free(m->group_cache);
-    if (m->dev_fd >= 0)
-        close(m->dev_fd);
+    if (m->dev_fd >= 0) {
+        env_forget_fd(m->env, m->dev_fd);
+        (void)close(m->dev_fd);
+    }
     mem_free(m->mount_point);
     mem_free(m);
 }
@@ -105,7 +107,7 @@ static int read_one(struct mount *m)
         m->body = buffer_take(m->buffers);
     if (!m->body)
         return -ENOMEM;
-    iov[1] = (struct iovec){ m->body->data, FUSE_BODY_BYTES };
+    iov[1] = (struct iovec) { m->body->data, FUSE_BODY_BYTES };
     n = readv(m->dev_fd, iov, 2);
     if (n < 0) {
         if (errno == EAGAIN)

@@ -4,8 +4,8 @@
 struct operation {
     const char *name;
     op_handler run;
-    size_t args_min;  /* bytes of the fixed part */
-    unsigned names;   /* NUL-terminated strings that must follow it */
+    size_t args_min;   /* bytes of the fixed part */
+    unsigned names;    /* NUL-terminated strings that must follow it */
     bool without_node; /* head.nodeid is not one of ours */
 };
 

@@ -1,19 +1,12 @@
 /* mount/fuse - the translator: options, start and stop, events, moving the mount to another graph, statedump. */
 #include "mount/fuse/fuse_internal.h"
 #include <fcntl.h>
-#include <unistd.h>
+#include <stdio.h>
 
 #define STOP_PATIENCE_MS 2000 /* for requests under way at unmount; then they are cancelled */
 
-static const char *const direct_io_words[] = { "auto", "enable", "disable", "on",   "off", "yes",
-                                               "no",   "true",   "false",   "1",    "0",   NULL };
-static const char *const io_engines[] = { "auto", "legacy", "libaio", "posix_aio", "io_uring", NULL };
-
-struct fuse_ignored {
-    uint32_t word;
-};
-
-#define KERNEL_FREE "the kernel's cache needs no such limit here"
+static const char *const direct_io_words[] = { "auto", "enable", "disable", "on", "off", "yes",
+                                               "no",   "true",   "false",   "1",  "0",   NULL };
 
 static const struct option fuse_options[] = {
     OPT_PATH("mountpoint", struct fuse, mount_point, .aliases = { "mount-point" }, .help = "where to mount"),
@@ -78,11 +71,18 @@ void fuse_on_end(struct translator *fuse, void (*fn)(void *arg), void *arg)
     f->on_end_arg = arg;
 }
 
+void fuse_will_take_over(struct translator *fuse)
+{
+    struct fuse *f = fuse->state;
+
+    f->takes_over = true;
+}
+
 /* The words for bool select the same as enable and disable. */
 static void settle_direct_io(struct fuse *f)
 {
-    static const uint8_t meaning[] = { DIRECT_AUTO, DIRECT_ON,  DIRECT_OFF, DIRECT_ON, DIRECT_OFF, DIRECT_ON,
-                                       DIRECT_OFF,  DIRECT_ON,  DIRECT_OFF, DIRECT_ON, DIRECT_OFF };
+    static const uint8_t meaning[] = { DIRECT_AUTO, DIRECT_ON, DIRECT_OFF, DIRECT_ON, DIRECT_OFF, DIRECT_ON,
+                                       DIRECT_OFF,  DIRECT_ON, DIRECT_OFF, DIRECT_ON, DIRECT_OFF };
 
     f->direct_io = meaning[f->direct_io];
 }
@@ -143,8 +143,11 @@ static FIBER int fuse_start(struct translator *me, struct error *err)
 {
     struct fuse *f = me->state;
     struct mount *m;
-    int r = wait_for_child(me, err);
+    int r;
 
+    if (f->takes_over)
+        return 0;
+    r = wait_for_child(me, err);
     if (r == 0)
         r = look_at_root(me, err);
     if (r < 0)
@@ -294,8 +297,8 @@ static void each_node(struct mount *m, void (*fn)(struct node *node, void *arg),
     struct node *node, *next;
 
     fn(&m->root, arg);
-    HASH_ITER (hh, m->nodes, node, next)
-        fn(node, arg);
+    HASH_ITER(hh, m->nodes, node, next)
+    fn(node, arg);
 }
 
 struct moving {

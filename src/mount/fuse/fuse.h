@@ -18,7 +18,9 @@ extern const struct translator_class fuse_class;
 /* fn(arg) runs on the loop when the mount is gone: unmounted by somebody, or the device failed. Call before start. */
 void fuse_on_end(struct translator *fuse, void (*fn)(void *arg), void *arg);
 
-/* Moves the mount of `from` (started, on another graph) to `to` (pushed on a started graph, itself not started): waits
- * for the requests under way, opens every open file again below `to`, and goes on there. On failure everything stays
- * with `from`. A file that cannot be opened again answers EBADF from then on. */
+/* For a graph that is to replace another: starting it does not mount. Call before start. */
+void fuse_will_take_over(struct translator *fuse);
+/* Moves the mount of `from` to `to` (marked as above), both on started graphs: waits until the new child can serve and
+ * the requests under way are answered, opens every open file again below `to`, and goes on there. On failure everything
+ * stays with `from`. A file that cannot be opened again answers EBADF from then on. */
 FIBER int fuse_take_over(struct translator *to, struct translator *from, struct error *err);

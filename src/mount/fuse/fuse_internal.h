@@ -19,12 +19,12 @@
 #include <linux/fuse.h>
 #include <uthash.h>
 
-#define FUSE_MAX_WRITE (1024u * 1024u)
-#define FUSE_MAX_PAGES (FUSE_MAX_WRITE / 4096)
-#define FUSE_NAME_LEN  255 /* bytes; the kernel lets 1024 through */
+#define FUSE_MAX_WRITE      (1024u * 1024u)
+#define FUSE_REQUEST_PAGES  (FUSE_MAX_WRITE / 4096)
+#define FUSE_NAME_LEN       255 /* bytes; the kernel lets 1024 through */
 /* Header and fixed part of a WRITE: read into a place of their own so that the data that follows is page-aligned. */
-#define FUSE_HEAD_BYTES (sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in))
-#define FUSE_BODY_BYTES (FUSE_MAX_WRITE + 4096)
+#define FUSE_HEAD_BYTES     (sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in))
+#define FUSE_BODY_BYTES     (FUSE_MAX_WRITE + 4096)
 /* Data of a WRITE this large stays in the buffer it was read into; smaller data is cheaper to copy. */
 #define FUSE_KEEP_BYTES     (16u * 1024u)
 #define FUSE_SPARE_BUFFERS  16          /* of FUSE_BODY_BYTES each, kept for reuse */
@@ -49,7 +49,7 @@ struct fuse {
 
     struct mount *mount; /* NULL before start and after fuse_take_over() */
     struct waitq coming; /* start waits here for the child */
-    bool child_came;
+    bool child_came, takes_over;
     char refusal[256]; /* why the bricks refused us, "" = they did not */
     void (*on_end)(void *arg);
     void *on_end_arg;
@@ -72,7 +72,7 @@ struct node {
     uint64_t lookups; /* the kernel's references */
     uint32_t pins;    /* requests that use it */
     uint64_t generation;
-    uint32_t gid; /* as last seen */
+    uint32_t gid;        /* as last seen */
     struct inode *inode; /* of the graph in use, see node_inode() */
     struct list handles;
     bool has_posix_locks; /* somebody here has locked it: close must tell the bricks */
@@ -202,7 +202,7 @@ void node_told(struct mount *m, struct node *node, const struct iatt *a);
 void node_wrote(struct mount *m, struct node *node, uint64_t end, const struct iatt *pre, const struct iatt *post);
 
 struct handle *handle_new(struct node *node, struct fd *fd, uint32_t flags); /* takes its own reference of fd */
-void handle_free(struct mount *m, struct handle *h);                        /* may free the node */
+void handle_free(struct mount *m, struct handle *h);                         /* may free the node */
 struct handle *handle_by_id(uint64_t fh);
 
 /* ---- groups.c ---- */

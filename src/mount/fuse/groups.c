@@ -43,7 +43,8 @@ static void drop_all(struct group_cache *c)
 {
     struct known *k, *next;
 
-    HASH_ITER (hh, c->known, k, next) {
+    HASH_ITER(hh, c->known, k, next)
+    {
         HASH_DEL(c->known, k);
         groups_unref(k->groups);
         mem_free(k);

@@ -32,8 +32,8 @@ static uint64_t wanted_flags(const struct fuse *f)
 {
     uint64_t flags = FUSE_ASYNC_READ | FUSE_ASYNC_DIO | FUSE_POSIX_LOCKS | FUSE_FLOCK_LOCKS | FUSE_ATOMIC_O_TRUNC |
                      FUSE_BIG_WRITES | FUSE_MAX_PAGES | FUSE_PARALLEL_DIROPS | FUSE_HANDLE_KILLPRIV_V2 |
-                     FUSE_CACHE_SYMLINKS | FUSE_SETXATTR_EXT | FUSE_ABORT_ERROR | FUSE_INIT_EXT |
-                     FUSE_HAS_EXPIRE_ONLY | FUSE_DIRECT_IO_ALLOW_MMAP;
+                     FUSE_CACHE_SYMLINKS | FUSE_SETXATTR_EXT | FUSE_ABORT_ERROR | FUSE_INIT_EXT | FUSE_HAS_EXPIRE_ONLY |
+                     FUSE_DIRECT_IO_ALLOW_MMAP;
 
     if (f->auto_inval)
         flags |= FUSE_AUTO_INVAL_DATA;
@@ -56,7 +56,7 @@ FIBER int on_init(struct request_in *in)
         .max_background = (uint16_t)MIN(f->background, 65535u),
         .congestion_threshold = (uint16_t)MIN(f->congestion, 65535u),
         .max_write = FUSE_MAX_WRITE,
-        .max_pages = FUSE_MAX_PAGES,
+        .max_pages = FUSE_REQUEST_PAGES,
         .time_gran = f->granularity_ns ? f->granularity_ns : 1,
     };
 

@@ -117,11 +117,12 @@ static void mount_as_root(void *arg)
     }
     j->dev_fd = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (j->dev_fd < 0) {
-        j->result = error_set(&j->err, -errno, "/dev/fuse: %s (is the kernel module \"fuse\" loaded?)", strerror(errno));
+        j->result =
+            error_set(&j->err, -errno, "/dev/fuse: %s (is the kernel module \"fuse\" loaded?)", strerror(errno));
         return;
     }
-    (void)snprintf(options, sizeof(options), "fd=%d,rootmode=%o,user_id=%u,group_id=%u", j->dev_fd,
-                   st.st_mode & S_IFMT, getuid(), getgid());
+    (void)snprintf(options, sizeof(options), "fd=%d,rootmode=%o,user_id=%u,group_id=%u", j->dev_fd, st.st_mode & S_IFMT,
+                   getuid(), getgid());
     all = mem_printf("%s%s%s", options, *j->data ? "," : "", j->data);
     if (!all) {
         j->result = -ENOMEM;
@@ -190,9 +191,10 @@ static int helper_failed(struct mount_job *j, int r, const char *text)
     if (r == -ENOENT)
         return error_set(&j->err, r, "mounting without root needs the program %s (package fuse3)", HELPER);
     if (strstr(text, "user_allow_other"))
-        return error_set(&j->err, -EPERM,
-                         "mounting %s: %s; add the line \"user_allow_other\" to /etc/fuse.conf or leave allow_other out",
-                         j->mount_point, text);
+        return error_set(
+            &j->err, -EPERM,
+            "mounting %s: %s; add the line \"user_allow_other\" to /etc/fuse.conf or leave allow_other out",
+            j->mount_point, text);
     return error_set(&j->err, r < 0 && r != -EIO ? r : -EPERM, "mounting %s: %s", j->mount_point,
                      *text ? text : "the helper " HELPER " failed");
 }
@@ -298,7 +300,7 @@ FIBER int kernel_mount(struct mount *m, struct error *err)
     m->mount_point = mem_strdup(f->mount_point);
     if (!j || !type || !m->mount_point)
         return -ENOMEM;
-    *j = (struct mount_job){ .mount_point = m->mount_point, .source = f->source, .type = type, .dev_fd = -1 };
+    *j = (struct mount_job) { .mount_point = m->mount_point, .source = f->source, .type = type, .dev_fd = -1 };
     r = collect_options(m, j);
     if (r == 0) {
         env_pool_run(m->env, m->by_helper ? mount_by_helper : mount_as_root, j);
@@ -323,9 +325,8 @@ static void unmount_as_root(void *arg)
 static void unmount_by_helper(void *arg)
 {
     struct mount_job *j = arg;
-    char *argv[] = {
-        (char *)HELPER, (char *)"-u", (char *)"-q", (char *)"-z", (char *)"--", (char *)j->mount_point, NULL
-    };
+    char *argv[] = { (char *)HELPER, (char *)"-u",           (char *)"-q", (char *)"-z",
+                     (char *)"--",   (char *)j->mount_point, NULL };
     int status = 0;
     pid_t pid;
     int r = posix_spawnp(&pid, HELPER, NULL, NULL, argv, environ);

@@ -83,7 +83,8 @@ void node_free_all(struct mount *m)
     struct node *node, *next;
     struct handle *h;
 
-    HASH_ITER (hh, m->nodes, node, next) {
+    HASH_ITER(hh, m->nodes, node, next)
+    {
         node->lookups = 0;
         node_pin(node);
         while ((h = list_first(&node->handles, struct handle, of_node)))
@@ -132,7 +133,7 @@ struct handle *node_handle(struct node *node, bool for_writing)
 
 static struct told told_of(const struct iatt *a)
 {
-    return (struct told){ a->size, a->mtime, a->ctime, a->mtime_nsec, a->ctime_nsec };
+    return (struct told) { a->size, a->mtime, a->ctime, a->mtime_nsec, a->ctime_nsec };
 }
 
 static bool told_equal(const struct told *a, const struct told *b)
@@ -164,8 +165,7 @@ void node_told(struct mount *m, struct node *node, const struct iatt *a)
 void node_wrote(struct mount *m, struct node *node, uint64_t end, const struct iatt *pre, const struct iatt *post)
 {
     node->kernel_end = MAX(node->kernel_end, end);
-    if (iatt_is_set(pre) && iatt_is_set(post) && told_matches(node, pre) &&
-        post->size == MAX(node->told.size, end)) {
+    if (iatt_is_set(pre) && iatt_is_set(post) && told_matches(node, pre) && post->size == MAX(node->told.size, end)) {
         /* Nobody else has changed it since it was told, so the kernel's pages are those of the brick. */
         node->told = told_of(post);
         node->told_ns = env_now_ns(m->env);

@@ -110,7 +110,7 @@ static uint32_t other_attributes(const struct fuse_setattr_in *args, struct iatt
 {
     uint32_t valid = 0;
 
-    *attr = (struct iatt){
+    *attr = (struct iatt) {
         .mode = args->mode & 07777,
         .uid = args->uid,
         .gid = args->gid,
@@ -240,7 +240,7 @@ FIBER int on_statfs(struct request_in *in)
         return result;
     if (!r->statfs)
         return -EIO;
-    out.st = (struct fuse_kstatfs){
+    out.st = (struct fuse_kstatfs) {
         .blocks = r->statfs->blocks,
         .bfree = r->statfs->bfree,
         .bavail = r->statfs->bavail,

@@ -90,7 +90,7 @@ FIBER int on_read(struct request_in *in)
         result = fill_to_kernel_end(in, want, &p);
     if (result == 0) {
         for (unsigned i = 0; i < p.count; i++)
-            iov[1 + i] = (struct iovec){ p.list[i]->data, p.list[i]->size };
+            iov[1 + i] = (struct iovec) { p.list[i]->data, p.list[i]->size };
         in->m->count.bytes_read += p.bytes;
         (void)answer_iov(in, iov, 1 + (int)p.count);
     }

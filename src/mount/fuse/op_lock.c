@@ -8,7 +8,7 @@
 
 static int range_from_kernel(const struct fuse_lk_in *args, struct lock_range *range)
 {
-    *range = (struct lock_range){ .start = args->lk.start, .pid = (int32_t)args->lk.pid };
+    *range = (struct lock_range) { .start = args->lk.start, .pid = (int32_t)args->lk.pid };
     if (args->lk.end < args->lk.start)
         return -EINVAL;
     range->length = args->lk.end >= LOCK_TO_END ? 0 : args->lk.end - args->lk.start + 1;

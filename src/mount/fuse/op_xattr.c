@@ -5,8 +5,9 @@
 #include <linux/xattr.h>
 
 static const char *const internal_names[] = {
-    "trusted.afr.*", "trusted.gfid", "trusted.gfid2path.*", "trusted.glusterfs.*", "trusted.ec.*", "trusted.pgfid.*",
-    "trusted.bit-rot.*", "trusted.io-stats-dump", "trusted.tier.*", "user.trusted.*", "glusterfs.*",
+    "trusted.afr.*",  "trusted.gfid",    "trusted.gfid2path.*", "trusted.glusterfs.*",
+    "trusted.ec.*",   "trusted.pgfid.*", "trusted.bit-rot.*",   "trusted.io-stats-dump",
+    "trusted.tier.*", "user.trusted.*",  "glusterfs.*",
 };
 
 static bool is_internal(const struct request_in *in, const char *name)
@@ -82,8 +83,7 @@ FIBER int on_getxattr(struct request_in *in)
     if (result < 0)
         return result;
     /* Virtual names (glusterfs.pathinfo, ...) are asked for on purpose; what is listed for nobody stays hidden. */
-    if (is_internal(in, name) && strncmp(name, "glusterfs.", 10) != 0 &&
-        strncmp(name, "trusted.glusterfs.", 18) != 0)
+    if (is_internal(in, name) && strncmp(name, "glusterfs.", 10) != 0 && strncmp(name, "trusted.glusterfs.", 18) != 0)
         return -ENODATA;
     result = ask_xattr(in, &q, r);
     if (result < 0)

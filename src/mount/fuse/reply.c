@@ -23,7 +23,7 @@ static int send_answer(struct request_in *in, int error, struct iovec *iov, int 
 
     assert(!in->is_answered);
     in->is_answered = true;
-    iov[0] = (struct iovec){ &head, sizeof(head) };
+    iov[0] = (struct iovec) { &head, sizeof(head) };
     for (int i = 1; i < count; i++)
         bytes += iov[i].iov_len;
     head.len = (uint32_t)bytes;
@@ -75,7 +75,7 @@ void attr_fill(struct mount *m, struct fuse_attr *out, const struct iatt *a)
     /* A larger buffer for stdio and cp: each request to us costs a round trip. */
     uint32_t blksize = S_ISREG(a->mode) ? MAX(a->blksize, 131072u) : MAX(a->blksize, 512u);
 
-    *out = (struct fuse_attr){
+    *out = (struct fuse_attr) {
         .ino = ino_of(m, &a->gfid),
         .size = a->size,
         .blocks = a->blocks,
