@@ -7,6 +7,7 @@
     X(delay_gen_class) \
     X(error_gen_class) \
     X(trace_class) \
+    X(access_control_class) \
     X(arbiter_class) \
     X(barrier_class) \
     X(bitrot_stub_class) \
