@@ -208,7 +208,7 @@ struct gfid test_gfid(uint8_t n)
     return gfid;
 }
 
-static void open_test(struct test *t)
+void test_open(struct test *t)
 {
     unsigned count = 0;
     int fd;
@@ -245,25 +245,18 @@ static void close_graph(struct test *t)
     graph_free(t->graph);
 }
 
-static void close_test(struct test *t)
+void test_close(struct test *t)
 {
     log_close(t->log);
     unlink(t->log_path);
 }
 
-struct run {
-    struct test *t;
-    test_fn fn;
-};
-
-static void run_body(void *arg)
+void test_run(void *arg)
 {
-    struct run *run = arg;
+    struct test_run *run = arg;
 
     run->fn(run->t);
     close_graph(run->t);
-    if (run->t->sim)
-        sim_stop(run->t->sim);
 }
 
 void test_in_fiber(test_fn fn)
@@ -271,33 +264,12 @@ void test_in_fiber(test_fn fn)
     struct test *t = mem_zalloc(sizeof(*t));
 
     assert_non_null(t);
-    open_test(t);
+    test_open(t);
     t->env = env_real_new(t->log, 2);
     assert_non_null(t->env);
-    env_real_run_fiber(t->env, run_body, &(struct run) { .t = t, .fn = fn });
+    env_real_run_fiber(t->env, test_run, &(struct test_run) { .t = t, .fn = fn });
     env_real_free(t->env);
-    close_test(t);
-    mem_free(t);
-}
-
-void test_in_sim(test_fn fn, uint64_t seed)
-{
-    struct test *t = mem_zalloc(sizeof(*t));
-    struct run run = { .t = t, .fn = fn };
-
-    assert_non_null(t);
-    open_test(t);
-    t->sim = sim_new(&(struct sim_config) { .seed = seed }, t->log);
-    assert_non_null(t->sim);
-    t->env = sim_process_new(t->sim, "host", "test");
-    assert_non_null(t->env);
-    assert_int_equal(0, fiber_spawn(t->env, "test", run_body, &run));
-    assert_true(sim_run(t->sim, UINT64_MAX));
-    while (sim_live_fibers(t->env) > 0)
-        sim_run(t->sim, sim_now_ns(t->sim) + 1000000);
-    sim_process_free(t->env);
-    sim_free(t->sim);
-    close_test(t);
+    test_close(t);
     mem_free(t);
 }
 

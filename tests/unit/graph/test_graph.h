@@ -140,3 +140,12 @@ const char *test_log(struct test *t);
 
 /* gfid 00000000-0000-0000-0000-0000000000NN */
 struct gfid test_gfid(uint8_t n);
+
+/* Between test_graph.c and test_sim.c. */
+struct test_run {
+    struct test *t;
+    test_fn fn;
+};
+void test_open(struct test *t);
+void test_run(void *run);
+void test_close(struct test *t);
