@@ -1,11 +1,13 @@
 /* Every operation that takes a path, crossed with everything that can be wrong with a path. Each pair is a case of its
  * own, named "path/CONDITION:OPERATION". */
 #define TOPIC "path"
-#include "suite.h"
+#include "suite_internal.h"
 
 #include <dirent.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
+
+const bool suite_needs_other = false;
 
 /* An operation on a path whose other arguments are fine: -1 with errno, or anything else. */
 struct path_op {

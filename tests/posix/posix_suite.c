@@ -1,4 +1,5 @@
 /* posix_suite DIR [--only PATTERN]... [--skip PATTERN]... [--features LIST] [--timeout SECONDS] [--list]
+ * coherence DIRA DIRB ... the same options, other cases: those that need two mounts of one volume
  *
  * Runs the cases whose name (topic/case) matches one of the shell patterns, in DIR, and prints TAP. --features names
  * abilities, separated by commas, that the file system must have (all: every one); a case that needs another one is
@@ -15,22 +16,25 @@
 enum { PATTERNS_MAX = 64, TIMEOUT_DEFAULT_S = 60 };
 
 struct run {
-    const char *dir;
+    const char *dir, *other; /* other: the same directory through another mount, or NULL */
     const char *only[PATTERNS_MAX], *skip[PATTERNS_MAX];
     size_t only_count, skip_count;
     uint32_t features, demanded;
     unsigned timeout_s;
     bool list;
-    char work[PATH_MAX];          /* our own directory in dir */
-    char case_dir[PATH_MAX + 16]; /* in work */
-    char reason[4096];            /* what the case said */
+    char work[PATH_MAX];           /* our own directory in dir */
+    char case_dir[PATH_MAX + 16];  /* in work */
+    char other_dir[PATH_MAX + 16]; /* case_dir through the other mount */
+    char reason[4096];             /* what the case said */
     unsigned number, failed, skipped;
 };
 
 static void usage(void)
 {
-    fprintf(stderr, "usage: posix_suite DIR [--only PATTERN]... [--skip PATTERN]... [--features LIST|all]\n"
-                    "                   [--timeout SECONDS] [--list]\nfeatures:");
+    fprintf(stderr,
+            "usage: %s [--only PATTERN]... [--skip PATTERN]... [--features LIST|all]\n"
+            "          [--timeout SECONDS] [--list]\nfeatures:",
+            suite_needs_other ? "coherence DIRA DIRB" : "posix_suite DIR");
     for (enum feature f = 0; f < FEATURE_COUNT; f++)
         fprintf(stderr, " %s", suite_feature_name(f));
     fprintf(stderr, "\n");
@@ -78,9 +82,10 @@ static void parse(struct run *run, int argc, char **argv)
         else
             usage();
     }
-    run->dir = argv[optind];
-    if (run->timeout_s == 0 || (!run->list && (!run->dir || argv[optind + 1])))
+    if (run->timeout_s == 0 || (!run->list && argc - optind != (suite_needs_other ? 2 : 1)))
         usage();
+    run->dir = argv[optind];
+    run->other = suite_needs_other ? argv[optind + 1] : NULL;
 }
 
 static bool matches(const char *name, const char *const *patterns, size_t count)
@@ -158,7 +163,7 @@ static void run_child(const struct run *run, const struct posix_case *c, int rep
     signal(SIGPIPE, SIG_IGN);
     umask(022);
     enter_dir(run->case_dir);
-    suite_begin(report_fd, run->features, run->demanded);
+    suite_begin(report_fd, run->features, run->demanded, run->other ? run->other_dir : NULL);
     alarm(run->timeout_s);
     c->run(c->arg);
     _exit(EXIT_PASSED);
@@ -188,6 +193,8 @@ static int run_to_end(struct run *run, const struct posix_case *c)
     pid_t child;
 
     snprintf(run->case_dir, sizeof(run->case_dir), "%s/%u", run->work, run->number);
+    if (run->other)
+        snprintf(run->other_dir, sizeof(run->other_dir), "%s%s", run->other, run->case_dir + strlen(run->dir));
     fflush(stdout);
     if (pipe(pipe_fds) < 0 || (child = fork()) < 0) {
         perror("posix_suite");

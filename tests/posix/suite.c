@@ -17,6 +17,7 @@ static struct {
     int report_fd;     /* a failing or skipping process writes its reason here */
     uint32_t features; /* bit per feature that the file system has */
     uint32_t demanded; /* bit per feature that must not be missing */
+    const char *other; /* this directory through another mount */
 } me = { .end = &me.first, .report_fd = STDERR_FILENO };
 
 static const char *const feature_names[FEATURE_COUNT] = {
@@ -65,8 +66,9 @@ struct posix_case *suite_cases(void)
     return me.first;
 }
 
-void suite_begin(int report_fd, uint32_t features, uint32_t demanded)
+void suite_begin(int report_fd, uint32_t features, uint32_t demanded, const char *other)
 {
+    me.other = other;
     me.report_fd = report_fd;
     me.features = features;
     me.demanded = demanded;
@@ -395,6 +397,16 @@ struct stat stat_fd(int fd)
 
     OK(fstat(fd, &st));
     return st;
+}
+
+const char *suite_other(const char *path)
+{
+    static char paths[4][PATH_MAX];
+    static unsigned next;
+    char *full = paths[next++ % 4];
+
+    snprintf(full, PATH_MAX, "%s/%s", me.other, path);
+    return full;
 }
 
 const char *name_of(size_t length)

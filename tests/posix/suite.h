@@ -188,6 +188,10 @@ struct stat stat_fd(int fd);
 #define NLINK_IS(path, count)    EQ(stat_of(path).st_nlink, count)
 #define OWNER_IS(path, uid, gid) (EQ(stat_of(path).st_uid, uid), EQ(stat_of(path).st_gid, gid))
 
+/* The path as seen through the other mount of the volume; good for three more calls. Only in cases of two mounts. */
+#define B(path) suite_other(path)
+const char *suite_other(const char *path);
+
 /* A name of this many bytes; the same buffer at each call. */
 const char *name_of(size_t length);
 /* A relative path of exactly this many bytes that names "." by a chain of "./", or ends in the name when one is given. */
