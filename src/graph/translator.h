@@ -38,6 +38,11 @@
 #include "core/log.h"
 #include "core/option.h"
 #include "graph/inode.h"
+#include <fcntl.h>
+
+/* <fcntl.h> has macros of these names (64 and 128, for a flock(2) mode the kernel dropped); ours are an enum below. */
+#undef LOCK_READ
+#undef LOCK_WRITE
 
 struct graph;
 struct translator;
