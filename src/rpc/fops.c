@@ -154,30 +154,14 @@ struct buf *fop_get_data(struct xdr_in *in, struct buf *raw, bool is_step)
 static void put_large_field(struct xdr_out *o, const struct fop_request *w, unsigned field, bool is_step)
 {
     switch (field) {
-    case Q_NAME:
-        xdr_put_string(o, w->name);
-        break;
-    case Q_NAME2:
-        xdr_put_string(o, w->name2);
-        break;
-    case Q_TEXT:
-        xdr_put_string(o, w->text);
-        break;
-    case Q_ATTR:
-        xdr_put_iattx(o, &w->attr);
-        break;
-    case Q_LOCK:
-        fop_put_lock(o, &w->lock);
-        break;
-    case Q_XATTRS:
-        xdr_put_xdict(o, w->xattrs, NULL);
-        break;
-    case Q_XDATA:
-        xdr_put_xdict(o, w->xdata, w->gfid_req);
-        break;
-    case Q_DATA:
-        fop_put_data(o, w->data, is_step);
-        break;
+    case Q_NAME: xdr_put_string(o, w->name); break;
+    case Q_NAME2: xdr_put_string(o, w->name2); break;
+    case Q_TEXT: xdr_put_string(o, w->text); break;
+    case Q_ATTR: xdr_put_iattx(o, &w->attr); break;
+    case Q_LOCK: fop_put_lock(o, &w->lock); break;
+    case Q_XATTRS: xdr_put_xdict(o, w->xattrs, NULL); break;
+    case Q_XDATA: xdr_put_xdict(o, w->xdata, w->gfid_req); break;
+    case Q_DATA: fop_put_data(o, w->data, is_step); break;
     }
 }
 
@@ -186,15 +170,14 @@ static const struct {
     uint16_t offset;
     uint8_t held, sent;
 } numbers[] = {
-#define NUMBER(field, member, bytes)                                                                 \
-    [field] = { .offset = offsetof(struct fop_request, member),                                     \
-                .held = sizeof(((struct fop_request *)0)->member),                                   \
+#define NUMBER(field, member, bytes)                               \
+    [field] = { .offset = offsetof(struct fop_request, member),    \
+                .held = sizeof(((struct fop_request *)0)->member), \
                 .sent = (bytes) }
-    NUMBER(Q_FD, fd, 8),         NUMBER(Q_FD2, fd2, 8),         NUMBER(Q_OFFSET, offset, 8),
-    NUMBER(Q_OFFSET2, offset2, 8), NUMBER(Q_SIZE32, size, 4),   NUMBER(Q_SIZE64, size, 8),
-    NUMBER(Q_RDEV, rdev, 8),     NUMBER(Q_FLAGS, flags, 4),     NUMBER(Q_MODE, mode, 4),
-    NUMBER(Q_UMASK, umask, 4),   NUMBER(Q_VALID, valid, 4),     NUMBER(Q_COMMAND, command, 4),
-    NUMBER(Q_TYPE, type, 4),     NUMBER(Q_NAMED32, named, 4),   NUMBER(Q_NAMED64, named, 8),
+    NUMBER(Q_FD, fd, 8),       NUMBER(Q_FD2, fd2, 8),       NUMBER(Q_OFFSET, offset, 8), NUMBER(Q_OFFSET2, offset2, 8),
+    NUMBER(Q_SIZE32, size, 4), NUMBER(Q_SIZE64, size, 8),   NUMBER(Q_RDEV, rdev, 8),     NUMBER(Q_FLAGS, flags, 4),
+    NUMBER(Q_MODE, mode, 4),   NUMBER(Q_UMASK, umask, 4),   NUMBER(Q_VALID, valid, 4),   NUMBER(Q_COMMAND, command, 4),
+    NUMBER(Q_TYPE, type, 4),   NUMBER(Q_NAMED32, named, 4), NUMBER(Q_NAMED64, named, 8),
 #undef NUMBER
 };
 
@@ -242,27 +225,13 @@ void fop_put_request(struct xdr_out *o, const struct fop_request *w, bool is_ste
 static void get_large_field(struct xdr_in *in, struct fop_request *w, unsigned field, struct buf *raw, bool is_step)
 {
     switch (field) {
-    case Q_NAME:
-        w->name = xdr_get_string(in, FOP_NAME_MAX);
-        break;
-    case Q_NAME2:
-        w->name2 = xdr_get_string(in, FOP_NAME_MAX);
-        break;
-    case Q_TEXT:
-        w->text = xdr_get_string(in, FOP_NAME_MAX);
-        break;
-    case Q_ATTR:
-        xdr_get_iattx(in, &w->attr);
-        break;
-    case Q_LOCK:
-        fop_get_lock(in, &w->lock);
-        break;
-    case Q_XATTRS:
-        xdr_get_xdict(in, &w->xattrs);
-        break;
-    case Q_XDATA:
-        xdr_get_xdict(in, &w->xdata);
-        break;
+    case Q_NAME: w->name = xdr_get_string(in, FOP_NAME_MAX); break;
+    case Q_NAME2: w->name2 = xdr_get_string(in, FOP_NAME_MAX); break;
+    case Q_TEXT: w->text = xdr_get_string(in, FOP_NAME_MAX); break;
+    case Q_ATTR: xdr_get_iattx(in, &w->attr); break;
+    case Q_LOCK: fop_get_lock(in, &w->lock); break;
+    case Q_XATTRS: xdr_get_xdict(in, &w->xattrs); break;
+    case Q_XDATA: xdr_get_xdict(in, &w->xdata); break;
     case Q_DATA:
         w->data = fop_get_data(in, raw, is_step);
         in->failed = in->failed || !w->data || w->data->size != w->size;
@@ -303,10 +272,21 @@ void fop_request_done(struct fop_request *w)
 static const struct {
     uint32_t host, wire;
 } open_flags[] = {
-    { O_WRONLY, 1 },          { O_RDWR, 2 },           { O_CREAT, 0100 },        { O_EXCL, 0200 },
-    { O_NOCTTY, 0400 },       { O_TRUNC, 01000 },      { O_APPEND, 02000 },      { O_NONBLOCK, 04000 },
-    { O_ASYNC, 020000 },      { O_DIRECT, 040000 },    { O_DIRECTORY, 0200000 }, { O_NOFOLLOW, 0400000 },
-    { O_NOATIME, 01000000 },  { O_CLOEXEC, 02000000 }, { 040, 040 }, /* FMODE_EXEC of the kernel */
+    { O_WRONLY, 1 },
+    { O_RDWR, 2 },
+    { O_CREAT, 0100 },
+    { O_EXCL, 0200 },
+    { O_NOCTTY, 0400 },
+    { O_TRUNC, 01000 },
+    { O_APPEND, 02000 },
+    { O_NONBLOCK, 04000 },
+    { O_ASYNC, 020000 },
+    { O_DIRECT, 040000 },
+    { O_DIRECTORY, 0200000 },
+    { O_NOFOLLOW, 0400000 },
+    { O_NOATIME, 01000000 },
+    { O_CLOEXEC, 02000000 },
+    { 040, 040 }, /* FMODE_EXEC of the kernel */
 #ifdef __O_LARGEFILE
     { 0100000, 0100000 }, /* glibc's macro is 0 on 64-bit hosts, the kernel's bit is not */
 #endif
@@ -336,14 +316,25 @@ uint32_t fop_flags_from_wire(uint32_t flags)
 }
 
 static const char *const names[FOP_PROC_COUNT] = {
-    "null",      "stat",         "readlink",   "mknod",     "mkdir",      "unlink",      "rmdir",        "symlink",
-    "rename",    "link",         "truncate",   "open",      "read",       "write",       "statfs",       "flush",
-    "fsync",     "setxattr",     "getxattr",   "removexattr", "opendir",  "fsyncdir",    "access",       "create",
-    "ftruncate", "fstat",        "lk",         "lookup",    "readdir",    "inodelk",     "finodelk",     "entrylk",
-    "fentrylk",  "xattrop",      "fxattrop",   "fgetxattr", "fsetxattr",  "rchecksum",   "setattr",      "fsetattr",
-    "readdirp",  "release",      "releasedir", "fremovexattr", "fallocate", "discard",   "zerofill",     "ipc",
-    "seek",      "compound",     "lease",      "getactivelk", "setactivelk", "icreate",  "namelink",     "put",
-    "copy_file_range",
+    "null",        "stat",         "readlink",
+    "mknod",       "mkdir",        "unlink",
+    "rmdir",       "symlink",      "rename",
+    "link",        "truncate",     "open",
+    "read",        "write",        "statfs",
+    "flush",       "fsync",        "setxattr",
+    "getxattr",    "removexattr",  "opendir",
+    "fsyncdir",    "access",       "create",
+    "ftruncate",   "fstat",        "lk",
+    "lookup",      "readdir",      "inodelk",
+    "finodelk",    "entrylk",      "fentrylk",
+    "xattrop",     "fxattrop",     "fgetxattr",
+    "fsetxattr",   "rchecksum",    "setattr",
+    "fsetattr",    "readdirp",     "release",
+    "releasedir",  "fremovexattr", "fallocate",
+    "discard",     "zerofill",     "ipc",
+    "seek",        "compound",     "lease",
+    "getactivelk", "setactivelk",  "icreate",
+    "namelink",    "put",          "copy_file_range",
 };
 
 const char *fop_name(uint32_t proc)

@@ -11,7 +11,7 @@
 #include "graph/translator.h"
 #include "rpc/programs.h"
 #include "rpc/record.h"
-#include "rpc/xdr.h"
+#include "rpc/xdr_buf.h"
 
 #define FD_ANONYMOUS    (-2) /* "by gfid" */
 #define FOP_NAME_MAX    4096 /* bytes of a name or link target that we read at all */

@@ -100,18 +100,12 @@ static const uint8_t answer_fields[FOP_PROC_COUNT][FIELDS_MAX] = {
 static struct iatt *iatt_of(struct reply *r, unsigned field)
 {
     switch (field) {
-    case A_STAT:
-        return &r->stat;
-    case A_PRE:
-        return &r->pre;
-    case A_POST:
-        return &r->post;
-    case A_PRE2:
-        return &r->pre2;
-    case A_POST2:
-        return &r->post2;
-    default:
-        return NULL;
+    case A_STAT: return &r->stat;
+    case A_PRE: return &r->pre;
+    case A_POST: return &r->post;
+    case A_PRE2: return &r->pre2;
+    case A_POST2: return &r->post2;
+    default: return NULL;
     }
 }
 
@@ -187,46 +181,20 @@ static void put_field(struct xdr_out *o, const struct fop_answer *a, unsigned fi
     struct reply *r = a->r;
 
     switch (field) {
-    case A_XDATA:
-        xdr_put_xdict(o, r->xdata, NULL);
-        break;
-    case A_XATTRS:
-        xdr_put_xdict(o, r->xattrs, NULL);
-        break;
-    case A_TEXT:
-        xdr_put_string(o, r->text);
-        break;
-    case A_FD:
-        xdr_put_u64(o, (uint64_t)a->fd);
-        break;
-    case A_SIZE:
-        xdr_put_u32(o, r->data ? (uint32_t)r->data->size : 0);
-        break;
-    case A_DATA:
-        fop_put_data(o, r->data, is_step);
-        break;
-    case A_STATFS:
-        put_statfs(o, r->statfs);
-        break;
-    case A_LOCK:
-        put_range(o, r->lock);
-        break;
-    case A_OFFSET:
-        xdr_put_u64(o, r->offset);
-        break;
+    case A_XDATA: xdr_put_xdict(o, r->xdata, NULL); break;
+    case A_XATTRS: xdr_put_xdict(o, r->xattrs, NULL); break;
+    case A_TEXT: xdr_put_string(o, r->text); break;
+    case A_FD: xdr_put_u64(o, (uint64_t)a->fd); break;
+    case A_SIZE: xdr_put_u32(o, r->data ? (uint32_t)r->data->size : 0); break;
+    case A_DATA: fop_put_data(o, r->data, is_step); break;
+    case A_STATFS: put_statfs(o, r->statfs); break;
+    case A_LOCK: put_range(o, r->lock); break;
+    case A_OFFSET: xdr_put_u64(o, r->offset); break;
     case A_ENTRIES:
-    case A_ENTRIES_STAT:
-        put_entries(o, r->entries, field == A_ENTRIES_STAT);
-        break;
-    case A_CHECKSUMS:
-        put_checksums(o, r);
-        break;
-    case A_LEASE:
-        xdr_put_bytes(o, (const uint8_t[LEASE_BYTES]) { 0 }, LEASE_BYTES);
-        break;
-    case A_LOCKS:
-        put_locks(o, r);
-        break;
+    case A_ENTRIES_STAT: put_entries(o, r->entries, field == A_ENTRIES_STAT); break;
+    case A_CHECKSUMS: put_checksums(o, r); break;
+    case A_LEASE: xdr_put_bytes(o, (const uint8_t[LEASE_BYTES]) { 0 }, LEASE_BYTES); break;
+    case A_LOCKS: put_locks(o, r); break;
     }
 }
 
@@ -364,47 +332,23 @@ static void get_field(struct xdr_in *in, struct fop_answer *a, unsigned field, s
     struct reply *r = a->r;
 
     switch (field) {
-    case A_XDATA:
-        xdr_get_xdict(in, &r->xdata);
-        break;
-    case A_XATTRS:
-        xdr_get_xdict(in, &r->xattrs);
-        break;
-    case A_TEXT:
-        get_text(in, r);
-        break;
-    case A_FD:
-        a->fd = (int64_t)xdr_get_u64(in);
-        break;
-    case A_SIZE:
-        *data_size = xdr_get_u32(in);
-        break;
+    case A_XDATA: xdr_get_xdict(in, &r->xdata); break;
+    case A_XATTRS: xdr_get_xdict(in, &r->xattrs); break;
+    case A_TEXT: get_text(in, r); break;
+    case A_FD: a->fd = (int64_t)xdr_get_u64(in); break;
+    case A_SIZE: *data_size = xdr_get_u32(in); break;
     case A_DATA:
         r->data = fop_get_data(in, raw, is_step);
         in->failed = in->failed || !r->data || r->data->size != *data_size;
         break;
-    case A_STATFS:
-        get_statfs(in, r);
-        break;
-    case A_LOCK:
-        get_range(in, r);
-        break;
-    case A_OFFSET:
-        r->offset = xdr_get_u64(in);
-        break;
+    case A_STATFS: get_statfs(in, r); break;
+    case A_LOCK: get_range(in, r); break;
+    case A_OFFSET: r->offset = xdr_get_u64(in); break;
     case A_ENTRIES:
-    case A_ENTRIES_STAT:
-        get_entries(in, a, field == A_ENTRIES_STAT);
-        break;
-    case A_CHECKSUMS:
-        get_checksums(in, r);
-        break;
-    case A_LEASE:
-        (void)xdr_get_bytes(in, LEASE_BYTES);
-        break;
-    case A_LOCKS:
-        get_locks(in, r);
-        break;
+    case A_ENTRIES_STAT: get_entries(in, a, field == A_ENTRIES_STAT); break;
+    case A_CHECKSUMS: get_checksums(in, r); break;
+    case A_LEASE: (void)xdr_get_bytes(in, LEASE_BYTES); break;
+    case A_LOCKS: get_locks(in, r); break;
     }
 }
 

@@ -179,14 +179,10 @@ static int get_cred(struct xdr_in *in, struct rpc_cred *c)
     struct xdr_in part = { .at = body, .end = body + size };
     switch (c->flavor) {
     case AUTH_FLAVOR_V3:
-    case AUTH_FLAVOR_V2:
-        return get_gluster_cred(&part, c);
-    case AUTH_FLAVOR_V1:
-        return get_v1_cred(&part, c);
-    case AUTH_FLAVOR_UNIX:
-        return get_unix_cred(&part, c);
-    default: /* as AUTH_NONE: nobody in particular */
-        return 0;
+    case AUTH_FLAVOR_V2: return get_gluster_cred(&part, c);
+    case AUTH_FLAVOR_V1: return get_v1_cred(&part, c);
+    case AUTH_FLAVOR_UNIX: return get_unix_cred(&part, c);
+    default: /* as AUTH_NONE: nobody in particular */ return 0;
     }
 }
 

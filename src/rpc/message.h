@@ -8,16 +8,23 @@
 
 #include "graph/translator.h"
 #include "rpc/programs.h"
-#include "rpc/xdr.h"
+#include "rpc/xdr_buf.h"
 
-#define RPC_CRED_MAX   400 /* bytes of a credential's body (RFC 5531) */
-#define RPC_GROUPS_MAX 96  /* more never fit */
-#define RPC_MARK_BYTES 4
-#define RPC_MARK_LAST  0x80000000u
+#define RPC_CRED_MAX         400 /* bytes of a credential's body (RFC 5531) */
+#define RPC_GROUPS_MAX       96  /* more never fit */
+#define RPC_MARK_BYTES       4
+#define RPC_MARK_LAST        0x80000000u
 /* xid, reply, accepted, verifier, accept_stat */
 #define RPC_REPLY_HEAD_BYTES 24
 
-enum rpc_accept { RPC_SUCCESS, RPC_PROG_UNAVAIL, RPC_PROG_MISMATCH, RPC_PROC_UNAVAIL, RPC_GARBAGE_ARGS, RPC_SYSTEM_ERR };
+enum rpc_accept {
+    RPC_SUCCESS,
+    RPC_PROG_UNAVAIL,
+    RPC_PROG_MISMATCH,
+    RPC_PROC_UNAVAIL,
+    RPC_GARBAGE_ARGS,
+    RPC_SYSTEM_ERR
+};
 
 struct rpc_cred {
     uint32_t flavor;

@@ -11,8 +11,7 @@ static struct rpc_call *find_call(struct rpc_peer *p, uint32_t xid)
 {
     struct rpc_call *c;
 
-    list_for_each(c, bucket_of(p, xid), bucket)
-    {
+    list_for_each (c, bucket_of(p, xid), bucket) {
         if (c->xid == xid)
             return c;
     }

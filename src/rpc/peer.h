@@ -93,8 +93,8 @@ struct rpc_peer {
 
 /* Starts the fibers. The stream is given. Returned; NULL for lack of memory. The defaults: no limits, no pings, AUTH
  * flavor v2, messages up to RECORD_MAX_BYTES_UNKNOWN. */
-struct rpc_peer *rpc_peer_new(struct env *env, struct stream *stream, const struct rpc_handlers *handlers, void *arg)
-    MUST_USE;
+struct rpc_peer *rpc_peer_new(struct env *env, struct stream *stream, const struct rpc_handlers *handlers,
+                              void *arg) MUST_USE;
 struct rpc_peer *rpc_peer_ref(struct rpc_peer *p);
 void rpc_peer_unref(struct rpc_peer *p); /* accepts NULL */
 /* Ends the connection soon; on_closed follows from the reader. Idempotent. */

@@ -124,8 +124,7 @@ static int gather(struct rpc_peer *p, struct iovec *iov, unsigned *ret_messages)
     int count = 0;
 
     *ret_messages = 0;
-    list_for_each(q, &p->queue, node)
-    {
+    list_for_each (q, &p->queue, node) {
         if (count + IOV_MAX_PER_MESSAGE > IOV_MAX_PER_SEND)
             break;
         count += message_iov(&q->out, q->sent, iov + count);
@@ -206,8 +205,7 @@ static void frame_check(void *arg)
 
     for (unsigned i = 0; i < RPC_BUCKETS; i++) {
         struct rpc_call *c;
-        list_for_each(c, &p->outstanding[i], bucket)
-        {
+        list_for_each (c, &p->outstanding[i], bucket) {
             if (c == &p->ping || now_ns - c->sent_ns < limit_ns)
                 continue;
             list_del(&c->bucket);

@@ -15,10 +15,10 @@
 #include "core/buf.h"
 #include "rpc/message.h"
 
-#define RECORD_CHUNK_BYTES (64 * 1024)
-#define RECORD_LARGE_BYTES (16 * 1024) /* from this size on, raw data gets a buf of its own */
+#define RECORD_CHUNK_BYTES       (64 * 1024)
+#define RECORD_LARGE_BYTES       (16 * 1024) /* from this size on, raw data gets a buf of its own */
 /* A message's limit. The largest sensible one is a write of a library user (glfs_pwrite sends it whole). */
-#define RECORD_MAX_BYTES (256u * 1024 * 1024)
+#define RECORD_MAX_BYTES         (256u * 1024 * 1024)
 /* Before the other side has said who it is. */
 #define RECORD_MAX_BYTES_UNKNOWN (1024u * 1024)
 #define RECORD_FRAGMENTS_MAX     (1024 * 1024)

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "rpc/xdr.h"
+#include "rpc/xdr_buf.h"
 #include <rpc/types.h>
 #include <rpc/xdr.h>
 

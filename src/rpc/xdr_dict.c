@@ -1,6 +1,6 @@
 /* Both serialisations of dicts: docs/protocol.md "Dictionaries". */
 #include "core/mem.h"
-#include "rpc/xdr.h"
+#include "rpc/xdr_buf.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -31,29 +31,17 @@ static void put_value(struct xdr_out *o, const struct dict_value *v)
     xdr_put_u32(o, v->type);
     switch (v->type) {
     case DICT_OLD:
-    case DICT_BIN:
-        xdr_put_opaque(o, v->bytes, v->size_bytes);
-        break;
-    case DICT_STR: /* the NUL behind the text counts */
-        xdr_put_opaque(o, v->bytes, v->size_bytes + 1);
-        break;
+    case DICT_BIN: xdr_put_opaque(o, v->bytes, v->size_bytes); break;
+    case DICT_STR: /* the NUL behind the text counts */ xdr_put_opaque(o, v->bytes, v->size_bytes + 1); break;
     case DICT_INT:
-    case DICT_UINT:
-        xdr_put_u64(o, v->u);
-        break;
+    case DICT_UINT: xdr_put_u64(o, v->u); break;
     case DICT_DOUBLE:
         memcpy(&bits, &v->d, 8);
         xdr_put_u64(o, bits);
         break;
-    case DICT_GFID:
-        xdr_put_gfid(o, &v->gfid);
-        break;
-    case DICT_IATT:
-        xdr_put_iattx(o, v->iatt);
-        break;
-    case DICT_MDATA:
-        put_mdata(o, v->mdata);
-        break;
+    case DICT_GFID: xdr_put_gfid(o, &v->gfid); break;
+    case DICT_IATT: xdr_put_iattx(o, v->iatt); break;
+    case DICT_MDATA: put_mdata(o, v->mdata); break;
     }
 }
 
@@ -163,17 +151,11 @@ static int get_value(struct xdr_in *in, struct dict *d, const char *key)
         return type == DICT_OLD ? dict_set_old(d, key, p, size) : dict_set_bin(d, key, p, size);
     case DICT_INT:
     case DICT_UINT:
-    case DICT_DOUBLE:
-        return get_number(in, d, key, type);
-    case DICT_GFID:
-        xdr_get_gfid(in, &gfid);
-        return in->failed ? -EINVAL : dict_set_gfid(d, key, &gfid);
-    case DICT_IATT:
-        return get_iatt(in, d, key);
-    case DICT_MDATA:
-        return get_mdata(in, d, key);
-    default:
-        return -EINVAL;
+    case DICT_DOUBLE: return get_number(in, d, key, type);
+    case DICT_GFID: xdr_get_gfid(in, &gfid); return in->failed ? -EINVAL : dict_set_gfid(d, key, &gfid);
+    case DICT_IATT: return get_iatt(in, d, key);
+    case DICT_MDATA: return get_mdata(in, d, key);
+    default: return -EINVAL;
     }
 }
 
@@ -212,12 +194,8 @@ static bool old_bytes(const struct dict_value *v, char text[static 64], const vo
 {
     *ret_data = text;
     switch (v->type) {
-    case DICT_INT:
-        *ret_size = (size_t)snprintf(text, 64, "%" PRId64, v->i) + 1;
-        return true;
-    case DICT_UINT:
-        *ret_size = (size_t)snprintf(text, 64, "%" PRIu64, v->u) + 1;
-        return true;
+    case DICT_INT: *ret_size = (size_t)snprintf(text, 64, "%" PRId64, v->i) + 1; return true;
+    case DICT_UINT: *ret_size = (size_t)snprintf(text, 64, "%" PRIu64, v->u) + 1; return true;
     case DICT_DOUBLE:
         *ret_size = (size_t)snprintf(text, 64, "%f", v->d) + 1;
         *ret_size = MIN(*ret_size, (size_t)64);
@@ -236,8 +214,7 @@ static bool old_bytes(const struct dict_value *v, char text[static 64], const vo
         *ret_size = 16;
         return true;
     case DICT_IATT:
-    case DICT_MDATA:
-        break;
+    case DICT_MDATA: break;
     }
     return false;
 }

@@ -1,4 +1,4 @@
-#include "rpc/xdr.h"
+#include "rpc/xdr_buf.h"
 
 /* Which fields of an iattx are valid: everything but btime, as 10.3 bricks send it. */
 #define IATTX_ALL     0x17ff

@@ -1,4 +1,4 @@
-/* rpc/xdr.h - reading and writing XDR (RFC 4506) in plain buffers, bounds-checked, without an allocation per field.
+/* rpc/xdr_buf.h - reading and writing XDR (RFC 4506) in plain buffers, bounds-checked, without an allocation per field.
  *
  * Both directions carry a sticky failure: after the first overrun or lack of memory every further call does nothing
  * and gives zeros, so that a codec checks once at its end.

@@ -1,4 +1,4 @@
-#include "rpc/xdr.h"
+#include "rpc/xdr_buf.h"
 
 void xdr_out_init(struct xdr_out *o, size_t reserve_bytes)
 {
