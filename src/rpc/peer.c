@@ -297,10 +297,12 @@ FIBER int rpc_peer_call(struct rpc_peer *p, struct rpc_call *c, struct xdr_out *
     int r = rpc_peer_start(p, c, o);
     if (r == 0) {
         r = waitq_wait(&c->waiting, scope);
-        if (r < 0)
-            take_off(p, c);
-        else
+        if (r >= 0)
             r = c->err;
+        else if (c->on_late)
+            c->on_done = c->on_late;
+        else
+            take_off(p, c);
     }
     rpc_peer_unref(p);
     return r;

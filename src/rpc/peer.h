@@ -33,6 +33,9 @@ struct rpc_call {
     uint64_t sent_ns;
     /* When the answer is there or never will be; on the loop, must not suspend. Set by rpc_peer_call(). */
     void (*on_done)(struct rpc_call *c);
+    /* rpc_peer_call() only: called instead when the caller has given up, e.g. to undo what was done for nobody. The call
+     * must then be on the heap and stays under way after rpc_peer_call() returned -ETIMEDOUT or -ECANCELED. */
+    void (*on_late)(struct rpc_call *c);
     void *arg;
     int err; /* 0, -ENOTCONN, -EBADMSG; valid when done */
     struct record reply;

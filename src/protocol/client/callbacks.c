@@ -1,0 +1,126 @@
+/* What a brick says by itself: docs/protocol.md "Callbacks". None is answered. */
+#include "core/mem.h"
+#include "protocol/client/client_internal.h"
+#include "rpc/handshake.h"
+#include "rpc/rpcgen_bridge.h"
+
+static void get_xdata(const char *data, u_int size, struct dict **ret_xdata)
+{
+    /* What cannot be read is left out: the event itself is good. */
+    (void)odict_parse((uint8_t *)data, size, ret_xdata);
+}
+
+static void iatt_from_wire(struct iatt *a, const struct wire_iatt33 *w)
+{
+    *a = (struct iatt) { .ino = w->ino,
+                         .dev = w->dev,
+                         .rdev = w->rdev,
+                         .size = w->size,
+                         .blocks = w->blocks,
+                         .atime = w->atime,
+                         .mtime = w->mtime,
+                         .ctime = w->ctime,
+                         .atime_nsec = w->atime_nsec,
+                         .mtime_nsec = w->mtime_nsec,
+                         .ctime_nsec = w->ctime_nsec,
+                         .mode = w->mode,
+                         .nlink = w->nlink,
+                         .uid = w->uid,
+                         .gid = w->gid,
+                         .blksize = w->blksize };
+    memcpy(a->gfid.bytes, w->gfid, 16);
+}
+
+static void invalidation(struct remote *s, struct xdr_in *in)
+{
+    struct wire_cache_invalidation w = { 0 };
+    SCOPED(dict_unref) struct dict *xdata = NULL;
+    struct iatt stat, parent_stat;
+
+    if (RPCGEN_GET(in, wire_cache_invalidation, &w) < 0)
+        return;
+    struct event e = { .kind = EVENT_INVALIDATE,
+                       .invalidate_flags = w.flags,
+                       .stat = &stat,
+                       .parent_stat = &parent_stat };
+    iatt_from_wire(&stat, &w.stat);
+    iatt_from_wire(&parent_stat, &w.parent_stat);
+    get_xdata(w.xdata.xdata_val, w.xdata.xdata_len, &xdata);
+    e.xdata = xdata;
+    if (gfid_parse(w.gfid, &e.gfid) == 0)
+        notify_parents(s->me, &e);
+    RPCGEN_FREE(wire_cache_invalidation, &w);
+}
+
+static void inodelk_contention(struct remote *s, struct xdr_in *in)
+{
+    struct wire_inodelk_contention w = { 0 };
+    SCOPED(dict_unref) struct dict *xdata = NULL;
+
+    if (RPCGEN_GET(in, wire_inodelk_contention, &w) < 0)
+        return;
+    struct event e = { .kind = EVENT_INODELK_CONTENTION, .domain = w.domain, .pid = (int32_t)w.pid };
+    memcpy(e.gfid.bytes, w.gfid, 16);
+    e.range = (struct lock_range) { .type = MIN(w.flock.type, (uint32_t)LOCK_NONE),
+                                    .start = w.flock.start,
+                                    .length = w.flock.len,
+                                    .pid = (int32_t)w.flock.pid };
+    get_xdata(w.xdata.xdata_val, w.xdata.xdata_len, &xdata);
+    e.xdata = xdata;
+    notify_parents(s->me, &e);
+    RPCGEN_FREE(wire_inodelk_contention, &w);
+}
+
+static void entrylk_contention(struct remote *s, struct xdr_in *in)
+{
+    struct wire_entrylk_contention w = { 0 };
+    SCOPED(dict_unref) struct dict *xdata = NULL;
+
+    if (RPCGEN_GET(in, wire_entrylk_contention, &w) < 0)
+        return;
+    struct event e = { .kind = EVENT_ENTRYLK_CONTENTION,
+                       .domain = w.domain,
+                       .name = w.name[0] ? w.name : NULL,
+                       .pid = (int32_t)w.pid };
+    memcpy(e.gfid.bytes, w.gfid, 16);
+    e.range.type = MIN(w.type, (uint32_t)LOCK_NONE);
+    get_xdata(w.xdata.xdata_val, w.xdata.xdata_len, &xdata);
+    e.xdata = xdata;
+    notify_parents(s->me, &e);
+    RPCGEN_FREE(wire_entrylk_contention, &w);
+}
+
+/* The storage behind a connection that stays. */
+static void child_changed(struct remote *s, bool is_up)
+{
+    if (s->is_up)
+        notify_parents(s->me, &(struct event) { .kind = is_up ? EVENT_CHILD_UP : EVENT_CHILD_DOWN });
+}
+
+void remote_on_call(void *arg, struct rpc_incoming *in)
+{
+    struct remote *s = arg;
+
+    if (in->head.program != PROGRAM_CALLBACK) {
+        rpc_reply_error(in, RPC_PROG_UNAVAIL);
+        return;
+    }
+    switch (in->head.procedure) {
+    case CALLBACK_CACHE_INVALIDATION:
+        invalidation(s, &in->body);
+        break;
+    case CALLBACK_CHILD_UP:
+    case CALLBACK_CHILD_DOWN:
+        child_changed(s, in->head.procedure == CALLBACK_CHILD_UP);
+        break;
+    case CALLBACK_INODELK_CONTENTION:
+        inodelk_contention(s, &in->body);
+        break;
+    case CALLBACK_ENTRYLK_CONTENTION:
+        entrylk_contention(s, &in->body);
+        break;
+    default: /* nothing a file system's client acts on */
+        break;
+    }
+    rpc_incoming_free(in);
+}

@@ -1,0 +1,80 @@
+/* protocol/client/client_internal.h - one connection to one brick; shared by the files of this folder.
+ *
+ *   client.c    - options, life cycle, events
+ *   connect.c   - connecting, version list, port map, SETVOLUME, retrying
+ *   ops.c       - one operation as one message
+ *   compound.c  - several as one message
+ *   fds.c       - descriptors of the brick: opened again after a reconnect, with their locks
+ *   callbacks.c - what the brick tells by itself
+ */
+#pragma once
+
+#include "graph/graph.h"
+#include "rpc/compound.h"
+#include "rpc/fops.h"
+#include "rpc/peer.h"
+
+struct remote {
+    struct translator *me;
+
+    /* options */
+    char *username, *password;
+    char *host, *subvolume, *transport_type, *family, *connect_path;
+    uint32_t port; /* 0: ask the port map */
+    uint32_t ping_timeout_s, frame_timeout_s;
+    bool sends_groups, filters_direct, has_strict_locks, binds_insecure, uses_tls;
+    uint32_t keepalive_time_s, keepalive_interval_s, keepalive_count, user_timeout_s;
+
+    /* connection: changed by the connecting fiber (connect.c) only */
+    struct rpc_peer *peer;  /* of the present connection, from its start to its end; a reference */
+    bool is_up;             /* operations may be sent */
+    bool speaks_mortar;     /* the other side has our own program */
+    uint32_t generation;    /* counts SETVOLUMEs: fd numbers belong to one */
+    uint32_t xid;           /* where the next connection goes on counting */
+    char volume_id[64];     /* what the brick said it belongs to; "" before */
+    char process_id[GFID_TEXT_LEN + 1];
+    bool has_reported; /* up, down or trying */
+    uint64_t connects, failures;
+
+    bool is_stopping, is_running;
+    struct scope attempt; /* of one try to connect */
+    struct waitq stopped; /* stop() waits for the connecting fiber */
+    struct waitq changes; /* the connecting fiber waits here while connected */
+    bool is_closed;       /* the present peer's on_closed came */
+};
+
+/* Of an fd: what the brick knows of it. */
+struct remote_fd {
+    int64_t number; /* FD_ANONYMOUS: not open there */
+    uint32_t generation;
+    bool is_bad; /* its locks were lost: EBADF */
+    struct list locks;
+};
+
+/* connect.c */
+FIBER void remote_run(void *arg);
+/* ops.c */
+/* q as the wire has it. `steps`: the compound q is number `step` of, or NULL. 0 or -errno. */
+int remote_request(struct remote *s, struct call *call, const struct request *q, const struct request *steps,
+                   uint32_t step, struct fop_request *w);
+/* Reads the answer into r, and keeps what is to be remembered. The operation's result. */
+int remote_answer(struct remote *s, struct call *call, const struct request *q, const struct fop_request *w,
+                  struct xdr_in *in, struct buf *raw, bool is_step, struct reply *r);
+FIBER int remote_op(struct remote *s, struct call *call, const struct request *q, struct reply *r);
+/* compound.c */
+FIBER int remote_compound(struct remote *s, struct call *call, const struct request *q, struct reply *r);
+/* Through a compound of one step, for what a credential cannot carry. */
+FIBER int remote_op_as_step(struct remote *s, struct call *call, const struct request *q, struct reply *r);
+/* fds.c */
+struct remote_fd *remote_fd_of(struct remote *s, struct fd *fd); /* NULL: never opened here */
+/* Number to send, -EBADF when its locks were lost. */
+int remote_fd_number(struct remote *s, struct fd *fd, int64_t *ret_number);
+int remote_fd_opened(struct remote *s, struct fd *fd, int64_t number);
+void remote_fd_release(struct translator *me, struct fd *fd, void *ctx);
+void remote_release_number(struct remote *s, const struct gfid *gfid, int64_t number, bool is_dir);
+/* A lock was granted or given back, or all of an owner's (flush). */
+void remote_fd_locked(struct remote *s, struct fd *fd, const struct lock_range *range, bool is_unlock);
+void remote_fd_flushed(struct remote *s, struct fd *fd, const struct lk_owner *owner);
+FIBER int remote_reopen_all(struct remote *s);
+/* callbacks.c */
+void remote_on_call(void *arg, struct rpc_incoming *in);
