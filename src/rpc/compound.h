@@ -13,6 +13,6 @@
 #define COMPOUND_STEPS_MAX  64
 #define COMPOUND_GROUPS_MAX 65536 /* NGROUPS_MAX of Linux */
 
-#define FD_OF_STEP(step)    (-16 - (int64_t)(step))
-#define FD_IS_OF_STEP(fd)   ((fd) <= -16 && (fd) > -16 - COMPOUND_STEPS_MAX)
-#define FD_STEP_OF(fd)      ((uint32_t)(-16 - (fd)))
+#define FD_OF_STEP(step)  (-16 - (int64_t)(step))
+#define FD_IS_OF_STEP(fd) ((fd) <= -16 && (fd) > -16 - COMPOUND_STEPS_MAX)
+#define FD_STEP_OF(fd)    ((uint32_t)(-16 - (fd)))

@@ -78,7 +78,7 @@ void rpc_put_reply_head(struct xdr_out *o, uint32_t xid, enum rpc_accept accept)
     put_be32(p, xid);
     put_be32(p + 4, MSG_REPLY);
     put_be32(p + 20, accept);
-    if (accept == RPC_PROG_MISMATCH)
+    if (accept == RPC_ACCEPT_NO_VERSION)
         xdr_put_u64(o, 0); /* low and high, which nobody reads */
 }
 
@@ -218,7 +218,7 @@ int rpc_get_reply_head(struct xdr_in *in)
     uint32_t accept = xdr_get_u32(in);
     if (in->failed)
         return -EBADMSG;
-    return accept == RPC_SUCCESS ? 0 : -ENOTCONN;
+    return accept == RPC_ACCEPT_OK ? 0 : -ENOTCONN;
 }
 
 void rpc_cred_to_call(const struct rpc_cred *cred, struct call *call)
@@ -288,7 +288,7 @@ ssize_t rpc_read_reply_head_bytes(const uint8_t *head, size_t have)
         return have < 20 + RPC_CRED_MAX ? -EAGAIN : -EBADMSG;
     if (have < at + 4)
         return -EAGAIN;
-    if (get_be32(head + at) != RPC_SUCCESS)
+    if (get_be32(head + at) != RPC_ACCEPT_OK)
         return 0;
     return head_with_dict(head, have, at + 4, 172); /* op_ret op_errno iatt size dict */
 }

@@ -326,7 +326,7 @@ void rpc_reply_begin(struct rpc_incoming *in, struct xdr_out *o, size_t reserve_
 {
     xdr_out_init(o, RPC_MARK_BYTES + RPC_REPLY_HEAD_BYTES + reserve_bytes);
     xdr_put_u32(o, 0);
-    rpc_put_reply_head(o, in->xid, RPC_SUCCESS);
+    rpc_put_reply_head(o, in->xid, RPC_ACCEPT_OK);
 }
 
 void rpc_reply_send(struct rpc_incoming *in, struct xdr_out *o)

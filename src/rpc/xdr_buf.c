@@ -84,6 +84,21 @@ void xdr_put_opaque_insert(struct xdr_out *o, struct buf *data)
     xdr_put_bytes(o, "\0\0\0", padding(data->size));
 }
 
+void xdr_append(struct xdr_out *o, struct xdr_out *from)
+{
+    size_t at = 0;
+
+    o->failed = o->failed || from->failed;
+    for (unsigned i = 0; i < from->insert_count && !o->failed; i++) {
+        xdr_put_bytes(o, from->buf->data + at, from->inserts[i].at - at);
+        xdr_put_insert(o, from->inserts[i].data);
+        at = from->inserts[i].at;
+    }
+    if (!o->failed)
+        xdr_put_bytes(o, from->buf->data + at, from->size - at);
+    xdr_out_done(from);
+}
+
 uint8_t *xdr_get_opaque(struct xdr_in *in, size_t max_bytes, size_t *ret_size_bytes)
 {
     size_t size = xdr_get_u32(in);

@@ -74,6 +74,8 @@ void xdr_put_string(struct xdr_out *o, const char *text); /* NULL as "" */
 void xdr_put_insert(struct xdr_out *o, struct buf *data);
 /* opaque<> whose bytes are an insert. */
 void xdr_put_opaque_insert(struct xdr_out *o, struct buf *data);
+/* The bytes and inserts of `from`, which is empty afterwards. */
+void xdr_append(struct xdr_out *o, struct xdr_out *from);
 /* Overwrites a word written before. */
 static inline void xdr_patch_u32(struct xdr_out *o, size_t at, uint32_t v)
 {

@@ -39,10 +39,9 @@ static void invalidation(struct remote *s, struct xdr_in *in)
 
     if (RPCGEN_GET(in, wire_cache_invalidation, &w) < 0)
         return;
-    struct event e = { .kind = EVENT_INVALIDATE,
-                       .invalidate_flags = w.flags,
-                       .stat = &stat,
-                       .parent_stat = &parent_stat };
+    struct event e = {
+        .kind = EVENT_INVALIDATE, .invalidate_flags = w.flags, .stat = &stat, .parent_stat = &parent_stat
+    };
     iatt_from_wire(&stat, &w.stat);
     iatt_from_wire(&parent_stat, &w.parent_stat);
     get_xdata(w.xdata.xdata_val, w.xdata.xdata_len, &xdata);
@@ -78,10 +77,9 @@ static void entrylk_contention(struct remote *s, struct xdr_in *in)
 
     if (RPCGEN_GET(in, wire_entrylk_contention, &w) < 0)
         return;
-    struct event e = { .kind = EVENT_ENTRYLK_CONTENTION,
-                       .domain = w.domain,
-                       .name = w.name[0] ? w.name : NULL,
-                       .pid = (int32_t)w.pid };
+    struct event e = {
+        .kind = EVENT_ENTRYLK_CONTENTION, .domain = w.domain, .name = w.name[0] ? w.name : NULL, .pid = (int32_t)w.pid
+    };
     memcpy(e.gfid.bytes, w.gfid, 16);
     e.range.type = MIN(w.type, (uint32_t)LOCK_NONE);
     get_xdata(w.xdata.xdata_val, w.xdata.xdata_len, &xdata);
@@ -102,25 +100,16 @@ void remote_on_call(void *arg, struct rpc_incoming *in)
     struct remote *s = arg;
 
     if (in->head.program != PROGRAM_CALLBACK) {
-        rpc_reply_error(in, RPC_PROG_UNAVAIL);
+        rpc_reply_error(in, RPC_ACCEPT_NO_PROGRAM);
         return;
     }
     switch (in->head.procedure) {
-    case CALLBACK_CACHE_INVALIDATION:
-        invalidation(s, &in->body);
-        break;
+    case CALLBACK_CACHE_INVALIDATION: invalidation(s, &in->body); break;
     case CALLBACK_CHILD_UP:
-    case CALLBACK_CHILD_DOWN:
-        child_changed(s, in->head.procedure == CALLBACK_CHILD_UP);
-        break;
-    case CALLBACK_INODELK_CONTENTION:
-        inodelk_contention(s, &in->body);
-        break;
-    case CALLBACK_ENTRYLK_CONTENTION:
-        entrylk_contention(s, &in->body);
-        break;
-    default: /* nothing a file system's client acts on */
-        break;
+    case CALLBACK_CHILD_DOWN: child_changed(s, in->head.procedure == CALLBACK_CHILD_UP); break;
+    case CALLBACK_INODELK_CONTENTION: inodelk_contention(s, &in->body); break;
+    case CALLBACK_ENTRYLK_CONTENTION: entrylk_contention(s, &in->body); break;
+    default: /* nothing a file system's client acts on */ break;
     }
     rpc_incoming_free(in);
 }

@@ -26,12 +26,12 @@ struct remote {
     uint32_t keepalive_time_s, keepalive_interval_s, keepalive_count, user_timeout_s;
 
     /* connection: changed by the connecting fiber (connect.c) only */
-    struct rpc_peer *peer;  /* of the present connection, from its start to its end; a reference */
-    bool is_up;             /* operations may be sent */
-    bool speaks_mortar;     /* the other side has our own program */
-    uint32_t generation;    /* counts SETVOLUMEs: fd numbers belong to one */
-    uint32_t xid;           /* where the next connection goes on counting */
-    char volume_id[64];     /* what the brick said it belongs to; "" before */
+    struct rpc_peer *peer; /* of the present connection, from its start to its end; a reference */
+    bool is_up;            /* operations may be sent */
+    bool speaks_mortar;    /* the other side has our own program */
+    uint32_t generation;   /* counts SETVOLUMEs: fd numbers belong to one */
+    uint32_t xid;          /* where the next connection goes on counting */
+    char volume_id[64];    /* what the brick said it belongs to; "" before */
     char process_id[GFID_TEXT_LEN + 1];
     bool has_reported; /* up, down or trying */
     uint64_t connects, failures;

@@ -15,8 +15,7 @@ static int put_compound(struct remote *s, struct call *call, const struct reques
         xdr_put_u32(o, call->groups[i]);
     xdr_put_u32(o, q->step_count);
     for (uint32_t i = 0; i < q->step_count; i++) {
-        int r = q->steps[i].op == OP_COMPOUND ? -EINVAL
-                                              : remote_request(s, call, &q->steps[i], q->steps, i, &w[i]);
+        int r = q->steps[i].op == OP_COMPOUND ? -EINVAL : remote_request(s, call, &q->steps[i], q->steps, i, &w[i]);
         if (r < 0)
             return r;
         xdr_put_u32(o, w[i].proc);

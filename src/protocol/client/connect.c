@@ -138,9 +138,9 @@ static FIBER int ask_port(struct remote *s, uint16_t *ret_port)
 
 static int set_process_uuid(struct remote *s, struct dict *d)
 {
-    SCOPED_FREE char *text = mem_printf("CTX_ID:%s-GRAPH_ID:%u-PID:%d-HOST:%s-PC_NAME:%s-RECON_NO:-%u", s->process_id,
-                                        s->me->graph->id, env_pid(s->me->env), env_host_name(s->me->env), s->me->name,
-                                        s->generation);
+    SCOPED_FREE char *text =
+        mem_printf("CTX_ID:%s-GRAPH_ID:%u-PID:%d-HOST:%s-PC_NAME:%s-RECON_NO:-%u", s->process_id, s->me->graph->id,
+                   env_pid(s->me->env), env_host_name(s->me->env), s->me->name, s->generation);
     return text ? dict_set_str(d, "process-uuid", text) : -ENOMEM;
 }
 

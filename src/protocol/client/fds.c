@@ -131,8 +131,7 @@ static void cut_out(struct remote_fd *f, const struct lock_range *cut)
     struct held_lock *l;
     struct list keep = LIST_INIT(keep);
 
-    list_for_each(l, &f->locks, node)
-    {
+    list_for_each (l, &f->locks, node) {
         struct lock_range *have = &l->range;
         uint64_t last = end_of(have);
         if (!lk_owner_equal(&have->owner, &cut->owner) || last < cut->start || have->start > cut_last)
@@ -170,8 +169,7 @@ void remote_fd_flushed(struct remote *s, struct fd *fd, const struct lk_owner *o
 
     if (!f)
         return;
-    list_for_each(l, &f->locks, node)
-    {
+    list_for_each (l, &f->locks, node) {
         if (!lk_owner_equal(&l->range.owner, owner))
             continue;
         list_del(&l->node);
@@ -209,8 +207,7 @@ static FIBER int lock_again(struct remote *s, struct fd *fd, struct remote_fd *f
     struct call who;
 
     call_init(&who, s->me->graph);
-    list_for_each(l, &f->locks, node)
-    {
+    list_for_each (l, &f->locks, node) {
         struct fop_request w = { .proc = FOP_LK, .gfid = fd->inode->gfid, .fd = f->number, .command = 1 };
         struct fop_answer a = { .r = r };
         w.type = w.lock.type = l->range.type;
@@ -241,7 +238,8 @@ static FIBER int reopen(struct remote *s, struct fd *fd)
         f->is_bad = true;
         return 0;
     }
-    w.flags = fop_flags_to_wire(fd->flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC | (s->filters_direct ? O_DIRECT : 0)));
+    w.flags =
+        fop_flags_to_wire(fd->flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC | (s->filters_direct ? O_DIRECT : 0)));
     int result = ask(s, NULL, &w, &a);
     reply_done(r);
     if (is_of_connection(result))

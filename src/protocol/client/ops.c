@@ -83,10 +83,9 @@ static void fill_lock(const struct request *q, struct fop_request *w)
     w->named = q->name != NULL;
     if (!q->lock)
         return;
-    w->lock = (struct fop_lock) { .type = w->type,
-                                  .start = q->lock->start,
-                                  .length = q->lock->length,
-                                  .pid = (uint32_t)q->lock->pid };
+    w->lock = (struct fop_lock) {
+        .type = w->type, .start = q->lock->start, .length = q->lock->length, .pid = (uint32_t)q->lock->pid
+    };
     if (q->op == OP_LK)
         w->lock.owner = q->lock->owner;
 }
@@ -171,17 +170,13 @@ static int remember(struct remote *s, struct call *call, const struct request *q
     switch (q->op) {
     case OP_OPEN:
     case OP_OPENDIR:
-    case OP_CREATE:
-        return remote_fd_opened(s, q->fd, a->fd);
+    case OP_CREATE: return remote_fd_opened(s, q->fd, a->fd);
     case OP_LK:
         if (q->fd && q->lock && q->command != LOCK_GET)
             remote_fd_locked(s, q->fd, q->lock, q->command == LOCK_UNLOCK);
         break;
-    case OP_FLUSH:
-        remote_fd_flushed(s, q->fd, &call->lk_owner);
-        break;
-    default:
-        break;
+    case OP_FLUSH: remote_fd_flushed(s, q->fd, &call->lk_owner); break;
+    default: break;
     }
     return 0;
 }
@@ -326,8 +321,8 @@ static FIBER int exchange(struct remote *s, struct call *call, const struct requ
     return r;
 }
 
-static FIBER int op_with_undo(struct remote *s, struct call *call, const struct request *q,
-                              const struct fop_request *w, struct reply *r)
+static FIBER int op_with_undo(struct remote *s, struct call *call, const struct request *q, const struct fop_request *w,
+                              struct reply *r)
 {
     struct late_call *l = NEW(struct late_call);
 

@@ -1,0 +1,129 @@
+/* protocol/server/server_internal.h - a brick's door; shared by the files of this folder.
+ *
+ *   server.c     - options, life cycle, listeners, events
+ *   connection.c - one client's connection: its requests, its descriptors, its end
+ *   handshake.c  - version list, SETVOLUME, GETSPEC, port map
+ *   auth.c       - who may come in
+ *   identity.c   - as whom a request is done: squashing, groups
+ *   ops.c        - one file operation, from the wire's words to the graph's and back
+ *   compound.c   - several in one message
+ *   volfiles.c   - volume files handed out
+ *   upcalls.c    - events for clients
+ */
+#pragma once
+
+#include "graph/graph.h"
+#include "rpc/compound.h"
+#include "rpc/fops.h"
+#include "rpc/peer.h"
+
+#define FD_TABLE_MAX 1048576 /* open descriptors of one client */
+
+struct groups_cache; /* identity.c */
+
+struct server {
+    struct translator *me;
+
+    /* options */
+    char *transport_type, *family, *listen_path, *bind_address, *volume_file, *standalone_volume;
+    uint32_t port, standalone_port, backlog;
+    uint32_t outstanding_limit, inode_limit, anonuid, anongid, gid_timeout_s;
+    bool allows_insecure, squashes_root, squashes_all, manages_gids, has_dynamic_auth, is_strict, uses_tls;
+
+    struct listener *tcp, *local, *standalone;
+    struct list connections;
+    struct waitq ended; /* stop() waits here for connections */
+    bool is_child_up;
+    struct groups_cache *groups;
+    uint64_t accepted, refused, requests;
+};
+
+/* Of one client, from accept until its last request and descriptor are gone. */
+struct connection {
+    struct list node;
+    struct server *s;
+    struct rpc_peer *peer;
+    bool is_standalone; /* came to the port for volume files */
+    char host[64];      /* numeric; "" = unix socket */
+    uint16_t port;
+    bool is_gone;
+
+    /* since SETVOLUME */
+    struct client *client;
+    struct translator *bound; /* the section it asked for */
+    char *username, *password;
+    char *subdir;
+    struct gfid subdir_gfid; /* what this client calls its root; null: the root */
+    bool is_trusted;
+
+    struct fd **fds;
+    uint32_t fd_room, fd_free; /* no slot below fd_free is free */
+    uint32_t in_flight;
+    struct waitq drained;
+};
+
+/* connection.c */
+void connection_accept(void *arg, struct stream *stream);
+void connection_accept_standalone(void *arg, struct stream *stream);
+/* Slot number, or -EMFILE, -ENOMEM. Takes a reference of its own. */
+int64_t connection_fd_add(struct connection *c, struct fd *fd);
+struct fd *connection_fd(struct connection *c, int64_t number); /* borrowed; NULL: no such number */
+/* 0 or -EBADF. */
+int connection_fd_close(struct connection *c, int64_t number);
+
+/* handshake.c; each answers and frees `in`. SETVOLUME and GETSPEC run in a fiber. */
+void handshake_dump(struct connection *c, struct rpc_incoming *in);
+void handshake_portmap(struct connection *c, struct rpc_incoming *in);
+FIBER void handshake_call(struct connection *c, struct rpc_incoming *in);
+
+/* auth.c: deciding only. */
+struct auth_question {
+    const struct dict *options; /* of the server's section */
+    const char *brick;
+    const char *host; /* numeric, "" = unix socket */
+    uint16_t port;
+    const char *username, *password, *subdir; /* may be NULL */
+    bool allows_insecure, is_strict;
+};
+enum auth_vote { AUTH_DONT_CARE, AUTH_ACCEPT, AUTH_REJECT };
+enum auth_vote auth_by_address(const struct auth_question *q);
+enum auth_vote auth_by_login(const struct auth_question *q);
+/* May it come in? *ret_trusted: it named a user and knew the password. */
+bool auth_check(const struct auth_question *q, bool *ret_trusted);
+
+/* identity.c */
+struct groups_cache *groups_cache_new(void) MUST_USE;
+void groups_cache_free(struct groups_cache *cache); /* accepts NULL */
+/* The call as whom the request of `cred` is done. Ends with call_done(). */
+FIBER void identity_call(struct connection *c, const struct rpc_cred *cred, struct call *call);
+
+/* ops.c */
+struct step { /* one operation while it is done */
+    struct fop_request w;
+    struct request q;
+    struct reply r;
+    struct inode *inode, *parent, *parent2, *inode2; /* references */
+    struct fd *fd, *fd2;                             /* references */
+    struct lock_range lock;
+    int64_t number;                  /* of the descriptor that was opened */
+    int64_t translated, translated2; /* descriptor numbers after FD_OF_STEP */
+};
+/* Does the operation of st->w (read before) and leaves the result in st->r, st->number. Its result. */
+FIBER int step_run(struct connection *c, struct call *call, struct step *st);
+void step_put_answer(struct connection *c, struct xdr_out *o, struct step *st, int result, bool is_step);
+void step_done(struct step *st);
+/* Answers and frees `in`. */
+FIBER void serve_fop(struct connection *c, struct rpc_incoming *in);
+bool step_may_wait(const struct fop_request *w); /* for other clients, without a limit */
+/* A reference to the inode of a gfid, or -ESTALE, -ENOENT... */
+FIBER int resolve_inode(struct connection *c, const struct gfid *gfid, struct inode **ret_inode);
+
+/* compound.c */
+FIBER void serve_compound(struct connection *c, struct rpc_incoming *in);
+
+/* volfiles.c */
+/* The volume file for a GETSPEC key: text (returned) or -ENOENT, -ENOSYS, -EIO. `host`: where the client reached us. */
+FIBER int volfile_for_key(struct server *s, bool is_standalone, const char *key, const char *host, char **ret_text);
+
+/* upcalls.c */
+void upcall_send(struct server *s, const struct event *event);
