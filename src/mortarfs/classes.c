@@ -32,6 +32,8 @@
     X(open_behind_class) \
     X(quick_read_class) \
     X(readdir_ahead_class) \
+    X(client_class) \
+    X(server_class) \
     /* end */
 /* clang-format on */
 

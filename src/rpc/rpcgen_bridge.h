@@ -8,6 +8,10 @@
 #include <rpc/types.h>
 #include <rpc/xdr.h>
 
+/* libtirpc has macros of these names; ours are core/mem.h's functions. */
+#undef mem_alloc
+#undef mem_free
+
 #define RPCGEN_PUT(o, type, value) rpcgen_put((o), (xdrproc_t)(void (*)(void))xdr_##type, (1 ? (value) : (type *)0))
 #define RPCGEN_GET(in, type, ret)  rpcgen_get((in), (xdrproc_t)(void (*)(void))xdr_##type, (1 ? (ret) : (type *)0))
 #define RPCGEN_FREE(type, value)   xdr_free((xdrproc_t)(void (*)(void))xdr_##type, (1 ? (value) : (type *)0))

@@ -1,13 +1,9 @@
 /* As whom a request is done on this host: squashing, and groups looked up here (manage-gids). */
 #include "core/mem.h"
+#include "protocol/server/host_groups_internal.h"
 #include "protocol/server/server_internal.h"
-#include <grp.h>
-#include <pwd.h>
 
-#define CACHE_SLOTS  256
-#define GROUPS_MAX   65536 /* NGROUPS_MAX of Linux */
-#define FIRST_GUESS  64
-#define PASSWD_BYTES 16384
+#define CACHE_SLOTS 256
 
 /* Groups of one user as this host sees them; one slot per uid modulo CACHE_SLOTS. */
 struct cached_groups {
@@ -34,37 +30,6 @@ void groups_cache_free(struct groups_cache *cache)
     mem_free(cache);
 }
 
-/* A pool job: the data bases may be on the network. */
-struct groups_job {
-    uid_t uid;
-    gid_t *list;
-    int count; /* -1: not found */
-};
-
-static void look_up(void *arg)
-{
-    struct groups_job *job = arg;
-    SCOPED_FREE char *text = mem_alloc(PASSWD_BYTES);
-    struct passwd entry, *found = NULL;
-    int count = FIRST_GUESS;
-
-    job->count = -1;
-    if (!text || getpwuid_r(job->uid, &entry, text, PASSWD_BYTES, &found) != 0 || !found)
-        return;
-    for (;;) {
-        int room = count;
-        gid_t *more = mem_realloc(job->list, (size_t)room * sizeof(*more));
-        if (!more)
-            return;
-        job->list = more;
-        if (getgrouplist(found->pw_name, found->pw_gid, job->list, &count) >= 0)
-            break;
-        if (count <= room || count > GROUPS_MAX)
-            return;
-    }
-    job->count = count;
-}
-
 static FIBER void groups_of_host(struct connection *c, struct call *call)
 {
     struct server *s = c->s;
@@ -72,8 +37,8 @@ static FIBER void groups_of_host(struct connection *c, struct call *call)
     struct cached_groups *slot = &s->groups->slots[call->uid % CACHE_SLOTS];
 
     if (!slot->is_set || slot->uid != call->uid || env_now_ns(env) > slot->until_ns) {
-        struct groups_job job = { .uid = call->uid };
-        env_pool_run(env, look_up, &job);
+        struct host_groups job = { .uid = call->uid };
+        env_pool_run(env, host_groups_look_up, &job);
         mem_free(slot->list);
         *slot = (struct cached_groups) { .is_set = true,
                                          .uid = call->uid,
