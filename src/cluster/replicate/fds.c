@@ -1,0 +1,137 @@
+/* cluster/replicate/fds.c - descriptors: opening everywhere, reopening on a child that came back, closing. */
+#include "cluster/replicate/replicate_internal.h"
+#include "core/mem.h"
+#include <fcntl.h>
+
+struct fd_state *fd_state(struct translator *me, struct fd *fd)
+{
+    void **slot = fd_ctx(fd, me);
+    struct fd_state *state = *slot;
+
+    if (state)
+        return state;
+    state = *slot = NEW(struct fd_state);
+    if (state)
+        state->listing_child = -1;
+    return state;
+}
+
+void fd_state_release(struct translator *me, struct fd *fd, void *ctx)
+{
+    mem_free(ctx);
+}
+
+FIBER int fd_ensure(struct translator *me, unsigned child, struct call *call, struct fd *fd)
+{
+    struct replicate *s = replicate_of(me);
+    struct fd_state *state = fd_state(me, fd);
+    struct request q = { .op = fd->is_dir ? OP_OPENDIR : OP_OPEN, .inode = fd->inode, .fd = fd };
+    struct call own;
+    int r;
+
+    if (!state)
+        return -ENOMEM;
+    if (state->opened & bit(child))
+        return 0;
+    if (state->generation != s->generation)
+        state->refused = 0;
+    state->generation = s->generation;
+    if (state->refused & bit(child))
+        return -EBADF;
+    q.flags = fd->flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
+    call_copy(&own, call);
+    r = child_call(me, child, &own, &q, NULL);
+    call_done(&own);
+    if (r >= 0)
+        state->opened |= bit(child);
+    else
+        state->refused |= bit(child);
+    return r;
+}
+
+/* Asks all live children; enough must succeed. */
+static FIBER int open_everywhere(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    struct replicate *s = replicate_of(me);
+    struct fd_state *state = fd_state(me, q->fd);
+    SCOPED(fan_free) struct fan *fan = fan_new(me, call, s->up, q);
+    uint32_t ok;
+
+    if (!fan || !state)
+        return -ENOMEM;
+    fan_run(fan);
+    ok = fan_ok(fan);
+    state->opened |= ok;
+    if (children_quorum(me, ok) < 0)
+        return fan_worst(fan) ? fan_worst(fan) : -ENOTCONN;
+    reply_move(r, &fan->list[mask_first(ok)].r);
+    return counters_hide(s, q->xdata, &r->xdata);
+}
+
+FIBER int replicate_open(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    struct request own = *q;
+    struct known known;
+    int ret = children_admit(me);
+
+    if (ret == 0)
+        ret = known_get(me, call, q->inode, NULL, false, &known);
+    if (ret == 0 && !(known.data && known.metadata))
+        ret = known_get(me, call, q->inode, NULL, true, &known);
+    if (ret < 0)
+        return ret;
+    if (q->inode->type != S_IFDIR && !(known.data && known.metadata))
+        return known_none(me, q->inode, &known, known.data ? "metadata" : "data");
+    own.flags &= ~(uint32_t)O_TRUNC;
+    ret = open_everywhere(me, call, &own, r);
+    if (ret < 0 || !(q->flags & O_TRUNC))
+        return ret;
+    /* Emptying the file is a change like any other. */
+    reply_done(r);
+    return replicate_truncate(me, call,
+                              &(struct request){ .op = OP_TRUNCATE, .inode = q->inode, .fd = q->fd, .offset = 0 }, r);
+}
+
+FIBER int replicate_opendir(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    int ret = children_admit(me);
+
+    return ret < 0 ? ret : open_everywhere(me, call, q, r);
+}
+
+/* All children; one success is enough, since what matters (locks given back) is gone with the others' connections. */
+static FIBER int close_everywhere(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    struct replicate *s = replicate_of(me);
+    struct fd_state *state = fd_state(me, q->fd);
+    SCOPED(fan_free) struct fan *fan = NULL;
+
+    if (!state)
+        return -ENOMEM;
+    if (!(state->opened & s->up))
+        return 0;
+    fan = fan_new(me, call, state->opened & s->up, q);
+    if (!fan)
+        return -ENOMEM;
+    fan_run(fan);
+    if (!fan_ok(fan))
+        return fan_worst(fan);
+    reply_move(r, &fan->list[mask_first(fan_ok(fan))].r);
+    return 0;
+}
+
+FIBER int replicate_flush(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    int ret = close_everywhere(me, call, q, r);
+    struct session *session = session_find(me, q->inode, CHANGE_DATA);
+
+    /* Whoever closes a file is done with it, mostly: mark and lock go now, behind the caller's back. */
+    if (session && q->inode->open_fds <= 1)
+        session_want_close(session);
+    return ret;
+}
+
+FIBER int replicate_fsyncdir(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    return close_everywhere(me, call, q, r);
+}

@@ -1,0 +1,250 @@
+/* cluster/replicate/known.c - which children may serve an inode.
+ *
+ * Knowledge is made from the counters of all live children and holds until a child goes up or down, a change fails on a
+ * child, or a brick tells of a change by somebody else. A child whose state is not known serves nothing.
+ */
+#include "cluster/replicate/replicate_internal.h"
+#include "core/mem.h"
+#include "graph/graph.h"
+#include <stdio.h>
+
+#define ASK_TRIES 3
+
+struct inode_state *inode_state(struct translator *me, struct inode *inode)
+{
+    void **slot = inode_ctx(inode, me);
+
+    if (!*slot)
+        *slot = NEW(struct inode_state);
+    return *slot;
+}
+
+void inode_state_forget(struct translator *me, struct inode *inode, void *ctx)
+{
+    struct inode_state *state = ctx;
+
+    for (int i = 0; i < CHANGE_COUNT; i++)
+        assert(!state->session[i]); /* sessions hold a reference on their inode */
+    mem_free(state);
+}
+
+bool known_is_fresh(struct translator *me, struct inode *inode)
+{
+    struct inode_state *state = inode_state(me, inode);
+
+    return state && state->known.generation == replicate_of(me)->generation;
+}
+
+void known_forget(struct translator *me, struct inode *inode)
+{
+    struct inode_state *state = inode_state(me, inode);
+
+    if (!state)
+        return;
+    state->known.generation = 0;
+    state->known.changed_at = ++replicate_of(me)->clock;
+}
+
+void known_bad(struct translator *me, struct inode *inode, enum change change, uint32_t bad)
+{
+    struct inode_state *state = inode_state(me, inode);
+
+    if (!state || !bad)
+        return;
+    state->known.changed_at = ++replicate_of(me)->clock;
+    if (change == CHANGE_METADATA)
+        state->known.metadata &= ~bad;
+    else
+        state->known.data &= ~bad;
+}
+
+void known_new(struct translator *me, struct inode *inode, uint32_t children)
+{
+    struct replicate *s = replicate_of(me);
+    struct inode_state *state = inode_state(me, inode);
+
+    if (!state)
+        return;
+    state->known.generation = s->generation;
+    state->known.changed_at = ++s->clock;
+    state->known.data = state->known.metadata = children & ~s->arbiter;
+    state->known.seen = children;
+    state->known.accused = 0;
+}
+
+static bool anybody_locks(const struct testimony *t)
+{
+    uint64_t count;
+
+    for_each_child (i, t->ok) {
+        if (dict_get_uint(t->fan->list[i].r.xdata, "glusterfs.inodelk-count", &count) == 0 && count > 0)
+            return true;
+    }
+    return false;
+}
+
+static uint32_t longest_copies(const struct testimony *t, uint32_t candidates)
+{
+    uint64_t size_bytes[CHILDREN_MAX] = { 0 };
+
+    for_each_child (i, candidates)
+        size_bytes[i] = t->fan->list[i].r.stat.size;
+    return children_with_longest(candidates, size_bytes);
+}
+
+static uint32_t flagged_bad(const struct testimony *t)
+{
+    uint32_t bad = 0;
+
+    for_each_child (i, t->ok) {
+        if (dict_has(t->fan->list[i].r.xdata, "glusterfs.bad-inode"))
+            bad |= bit(i);
+    }
+    return bad;
+}
+
+static uint32_t accused_of(struct replicate *s, const struct testimony *t, enum change change)
+{
+    struct accusations a;
+
+    accusations_init(&a, s->child_count);
+    for_each_child (i, t->ok)
+        counters_read(s, change, i, t->fan->list[i].r.xdata, &a);
+    return accusations_accused(&a);
+}
+
+static uint32_t missed_in_session(const struct inode_state *state, enum change change)
+{
+    return state->session[change] ? state->session[change]->missed : 0;
+}
+
+static void note_heals(struct replicate *s, const struct testimony *t)
+{
+    uint64_t pending;
+
+    for_each_child (i, t->ok) {
+        if (dict_get_uint(t->fan->list[i].r.xdata, "link-count", &pending) == 0 && pending == 0)
+            s->heals_pending &= ~bit(i);
+        else
+            s->heals_pending |= bit(i);
+    }
+}
+
+void known_judge(struct translator *me, struct inode *inode, const struct testimony *t, struct known *ret)
+{
+    struct replicate *s = replicate_of(me);
+    struct inode_state *state = inode_state(me, inode);
+    uint32_t first = t->ok ? mask_first(t->ok) : 0;
+    uint32_t type = inode->type ? inode->type : t->ok ? iatt_type(&t->fan->list[first].r.stat) : 0;
+    enum change contents = type == S_IFDIR ? CHANGE_ENTRY : CHANGE_DATA;
+    uint32_t accused_data = accused_of(s, t, contents), accused_metadata = accused_of(s, t, CHANGE_METADATA);
+    uint32_t bad = flagged_bad(t);
+    bool is_current;
+
+    memset(ret, 0, sizeof(*ret));
+    ret->seen = t->ok;
+    ret->accused = (accused_data | accused_metadata) & t->ok;
+    ret->data = t->ok & ~accused_data & ~bad & ~s->arbiter;
+    ret->metadata = t->ok & ~accused_metadata & ~bad & ~s->arbiter;
+    ret->arbiter_is_good = (t->ok & s->arbiter & ~accused_data) != 0;
+    note_heals(s, t);
+    if (!state)
+        return;
+    ret->data &= ~missed_in_session(state, contents);
+    ret->metadata &= ~missed_in_session(state, CHANGE_METADATA);
+    if (type == S_IFREG && !state->session[CHANGE_DATA] && !anybody_locks(t))
+        ret->data = longest_copies(t, ret->data);
+    is_current = t->generation == s->generation && t->asked_at >= state->known.changed_at;
+    ret->changed_at = state->known.changed_at;
+    ret->generation = is_current && children_quorum(me, t->ok) == 0 ? s->generation : 0;
+    if (is_current)
+        state->known = *ret;
+}
+
+static FIBER struct fan *ask(struct translator *me, struct call *call, struct inode *inode, struct fd *fd)
+{
+    struct replicate *s = replicate_of(me);
+    struct request q = { .op = fd ? OP_STAT : OP_LOOKUP, .inode = inode, .fd = fd, .xdata = s->ask };
+    struct fan *fan = fan_new(me, call, s->up, &q);
+
+    if (fan)
+        fan_run(fan);
+    return fan;
+}
+
+/* One question to all live children. 0 or the error; ret->generation is 0 when the world moved on meanwhile. */
+static FIBER int ask_once(struct translator *me, struct call *call, struct inode *inode, struct fd *fd,
+                          struct known *ret)
+{
+    struct replicate *s = replicate_of(me);
+    struct testimony t = { .generation = s->generation, .asked_at = s->clock };
+    SCOPED(fan_free) struct fan *fan = ask(me, call, inode, NULL);
+
+    if (!fan)
+        return -ENOMEM;
+    if (fd && !fan_ok(fan) && (fan_worst(fan) == -ENOENT || fan_worst(fan) == -ESTALE)) {
+        struct fan *by_fd = ask(me, call, inode, fd); /* removed, but open */
+
+        if (!by_fd)
+            return -ENOMEM;
+        fan_free(fan);
+        fan = by_fd;
+    }
+    s->refreshes++;
+    t.ok = fan_ok(fan);
+    t.fan = fan;
+    if (children_quorum(me, t.ok) < 0)
+        return fan_worst(fan) ? fan_worst(fan) : -ENOTCONN;
+    known_judge(me, inode, &t, ret);
+    return 0;
+}
+
+FIBER int known_get(struct translator *me, struct call *call, struct inode *inode, struct fd *fd, bool ask_again,
+                    struct known *ret)
+{
+    struct inode_state *state = inode_state(me, inode);
+
+    if (!state)
+        return -ENOMEM;
+    if (!ask_again && known_is_fresh(me, inode)) {
+        *ret = state->known;
+        return 0;
+    }
+    for (int tries = 1;; tries++) {
+        int r = children_admit(me);
+
+        if (r == 0)
+            r = ask_once(me, call, inode, fd, ret);
+        /* Changing all the time: the last judgement holds for this one read, less what was found bad since. */
+        if (r < 0 || ret->generation || tries == ASK_TRIES)
+            return r;
+    }
+}
+
+static void list_names(struct translator *me, uint32_t children, char *text, size_t size_bytes)
+{
+    size_t len = 0;
+
+    text[0] = 0;
+    for_each_child (i, children) {
+        int n = snprintf(text + len, size_bytes - len, "%s%s", len ? "," : "", me->children[i]->name);
+
+        if (n < 0 || (size_t)n >= size_bytes - len)
+            return;
+        len += (size_t)n;
+    }
+}
+
+int known_none(struct translator *me, const struct inode *inode, const struct known *known, const char *what)
+{
+    char names[512];
+
+    if (known->arbiter_is_good)
+        return -ENOTCONN;
+    list_names(me, known->accused, names, sizeof(names));
+    TLOG(me, LOG_ERROR, "split-brain",
+         "gfid=%s type=%s children=%s: each copy is recorded as behind another, so none can be trusted; choose one "
+         "with the heal command's split-brain forms",
+         GFID_TEXT(&inode->gfid), what, names);
+    return -EIO;
+}

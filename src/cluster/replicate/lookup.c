@@ -1,0 +1,231 @@
+/* cluster/replicate/lookup.c - finding an inode by name or gfid: all children are asked, one answer is made.
+ *
+ * By name, the children that nobody blames for the entries of the directory decide whether the name exists and which
+ * inode it is. Where they differ, a change is under way (somebody holds the directory's lock) or was cut off; then a
+ * name that enough of them have exists. Two good children that hold different inodes under one name cannot be served.
+ */
+#include "cluster/replicate/replicate_internal.h"
+#include "core/mem.h"
+
+struct look {
+    struct translator *me;
+    struct call *call;
+    const struct request *q;
+    struct fan *fan;
+    uint32_t ok, absent; /* succeeded; said ENOENT */
+    uint32_t voters;     /* children whose word counts for names of this directory */
+    uint64_t generation, asked_at;
+};
+
+static bool is_private(const struct call *call, const struct request *q)
+{
+    if (!q->name || !q->parent || !gfid_is_root(&q->parent->gfid) || call->pid < 0)
+        return false;
+    return name_is_private(q->name);
+}
+
+bool name_is_private(const char *name)
+{
+    static const char anonymous[] = ".glusterfs-anonymous-inode";
+
+    return strcmp(name, ".landfill") == 0 || strncmp(name, anonymous, sizeof(anonymous) - 1) == 0;
+}
+
+static bool parent_is_locked(const struct look *l)
+{
+    uint64_t count;
+
+    for_each_child (i, l->ok | l->absent) {
+        if (dict_get_uint(l->fan->list[i].r.xdata, "glusterfs.parent-entrylk", &count) == 0 && count > 0)
+            return true;
+    }
+    return false;
+}
+
+static bool any_gfid_changed(const struct look *l)
+{
+    for_each_child (i, l->fan->targets) {
+        if (dict_has(l->fan->list[i].r.xdata, "gfid-changed"))
+            return true;
+    }
+    return false;
+}
+
+static bool same_inode(const struct iatt *a, const struct iatt *b)
+{
+    return gfid_equal(&a->gfid, &b->gfid) && iatt_type(a) == iatt_type(b);
+}
+
+/* Of `among`, those that hold the same inode as child `like`. */
+static uint32_t agreeing(const struct look *l, uint32_t among, unsigned like)
+{
+    uint32_t same = 0;
+
+    for_each_child (i, among) {
+        if (same_inode(&l->fan->list[i].r.stat, &l->fan->list[like].r.stat))
+            same |= bit(i);
+    }
+    return same;
+}
+
+static int log_mismatch(const struct look *l, unsigned a, unsigned b)
+{
+    const struct iatt *x = &l->fan->list[a].r.stat, *y = &l->fan->list[b].r.stat;
+
+    TLOG(l->me, LOG_ERROR, "name-mismatch",
+         "parent=%s name=%s child=%s gfid=%s type=%o child=%s gfid=%s type=%o: one name, two inodes; choose one with "
+         "the heal command's split-brain forms",
+         l->q->parent ? GFID_TEXT(&l->q->parent->gfid) : "-", l->q->name ? l->q->name : "-", l->me->children[a]->name,
+         GFID_TEXT(&x->gfid), iatt_type(x), l->me->children[b]->name, GFID_TEXT(&y->gfid), iatt_type(y));
+    return -EIO;
+}
+
+/* Only the children that are not blamed for the parent's entries have a say. Asks again only when it matters. */
+static FIBER int find_voters(struct look *l)
+{
+    struct replicate *s = replicate_of(l->me);
+    struct known parent;
+    int r;
+
+    l->voters = s->all;
+    if (!l->q->name || !l->q->parent)
+        return 0;
+    r = known_get(l->me, l->call, l->q->parent, NULL, false, &parent);
+    if (r < 0)
+        return r;
+    l->voters = parent.data;
+    /* The arbiter has all names; it is not in `data` only because it serves nothing. */
+    if (!(parent.accused & s->arbiter))
+        l->voters |= s->arbiter & parent.seen;
+    return 0;
+}
+
+/* The inode the answers stand for: l->ok is reduced to the children that hold it. 0, -ENOENT, -EIO, ... */
+static FIBER int decide(struct look *l)
+{
+    uint32_t yes, no, same;
+    unsigned like;
+    int r;
+
+    if (!l->ok)
+        return -ENOENT;
+    like = mask_first(l->ok);
+    same = agreeing(l, l->ok, like);
+    if (same == l->ok && !l->absent)
+        return 0;
+    r = find_voters(l);
+    if (r < 0)
+        return r;
+    yes = l->ok & l->voters;
+    no = l->absent & l->voters;
+    if (!(yes | no)) { /* all blamed: the union of their names is what heal will make */
+        yes = l->ok;
+        no = l->absent;
+    }
+    if (!yes)
+        return -ENOENT;
+    like = mask_first(yes);
+    same = agreeing(l, yes, like);
+    if (same != yes) {
+        if (!parent_is_locked(l))
+            return log_mismatch(l, like, mask_first(yes & ~same));
+        /* A rename over the name is under way: the side that has enough children is it. */
+        for_each_child (i, yes) {
+            if (children_quorum(l->me, agreeing(l, yes, i)) == 0)
+                like = i;
+        }
+        same = agreeing(l, yes, like);
+    }
+    /* Being made just now, and not by enough yet. */
+    if (no && parent_is_locked(l) && children_quorum(l->me, same) < 0)
+        return -ENOENT;
+    l->ok = agreeing(l, l->ok, like);
+    return 0;
+}
+
+static int enough_answers(const struct look *l)
+{
+    if (children_quorum(l->me, l->ok | l->absent) == 0)
+        return 0;
+    return fan_worst(l->fan) && fan_worst(l->fan) != -ENOENT ? fan_worst(l->fan) : -ENOTCONN;
+}
+
+/* Whose answer the caller gets. */
+static unsigned choose(struct look *l, struct inode *inode, const struct known *known)
+{
+    uint32_t from = known->data & known->metadata & l->ok;
+
+    if (!from)
+        from = known->metadata & l->ok;
+    if (!from)
+        from = l->ok & ~replicate_of(l->me)->arbiter;
+    if (!from)
+        from = l->ok;
+    return read_choose(l->me, l->call, inode, from);
+}
+
+static int make_answer(struct look *l, struct reply *r)
+{
+    struct replicate *s = replicate_of(l->me);
+    struct testimony t = { .ok = l->ok, .fan = l->fan, .generation = l->generation, .asked_at = l->asked_at };
+    const struct iatt *found = &l->fan->list[mask_first(l->ok)].r.stat;
+    SCOPED(inode_unref) struct inode *inode = inode_table_get(l->me->graph, &found->gfid, iatt_type(found));
+    struct known known;
+    uint64_t size, blocks;
+    unsigned child;
+
+    if (!inode)
+        return -ENOMEM;
+    known_judge(l->me, inode, &t, &known);
+    if (!(known.data | known.metadata) && known.arbiter_is_good)
+        return -ENOTCONN;
+    child = choose(l, inode, &known);
+    if (!(known.data & bit(child)) && known.data) {
+        size = l->fan->list[mask_first(known.data)].r.stat.size;
+        blocks = l->fan->list[mask_first(known.data)].r.stat.blocks;
+        l->fan->list[child].r.stat.size = size;
+        l->fan->list[child].r.stat.blocks = blocks;
+    }
+    reply_move(r, &l->fan->list[child].r);
+    return counters_hide(s, l->q->xdata, &r->xdata);
+}
+
+static FIBER int look(struct look *l, struct reply *r)
+{
+    struct replicate *s = replicate_of(l->me);
+    SCOPED(dict_unref) struct dict *xdata = counters_ask(s, l->q->xdata);
+    struct request q = *l->q;
+    int ret;
+
+    if (!xdata)
+        return -ENOMEM;
+    q.xdata = xdata;
+    l->generation = s->generation;
+    l->asked_at = s->clock;
+    l->fan = fan_new(l->me, l->call, s->up, &q);
+    if (!l->fan)
+        return -ENOMEM;
+    fan_run(l->fan);
+    l->ok = fan_ok(l->fan);
+    l->absent = fan_failed_with(l->fan, -ENOENT);
+    if (any_gfid_changed(l))
+        return -ESTALE;
+    ret = enough_answers(l);
+    if (ret == 0)
+        ret = decide(l);
+    return ret < 0 ? ret : make_answer(l, r);
+}
+
+FIBER int replicate_lookup(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    struct look l = { .me = me, .call = call, .q = q };
+    int ret = children_admit(me);
+
+    if (ret < 0)
+        return ret;
+    if (is_private(call, q))
+        return -EPERM;
+    ret = look(&l, r);
+    fan_free(l.fan);
+    return ret;
+}

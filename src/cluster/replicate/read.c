@@ -1,0 +1,200 @@
+/* cluster/replicate/read.c - asking one good child, another one when it fails. */
+#include "cluster/replicate/replicate_internal.h"
+#include "core/mem.h"
+
+enum hash_mode { HASH_FIRST, HASH_GFID, HASH_GFID_AND_PID, LEAST_READS, LEAST_LATENCY, LEAST_LOAD };
+
+static unsigned by_hash(const struct replicate *s, const struct call *call, const struct inode *inode)
+{
+    struct gfid gfid = inode->gfid;
+
+    if (s->read_hash_mode == HASH_GFID_AND_PID && inode->type != S_IFDIR) {
+        uint32_t pid = (uint32_t)call->pid;
+
+        for (int i = 0; i < 4; i++)
+            gfid.bytes[i] ^= (uint8_t)(pid >> (8 * i));
+    }
+    return super_fast_hash(gfid.bytes, sizeof(gfid.bytes)) % s->child_count;
+}
+
+static uint64_t cost(const struct replicate *s, unsigned child)
+{
+    const struct child *c = &s->child[child];
+
+    switch (s->read_hash_mode) {
+    case LEAST_READS: return c->reads;
+    case LEAST_LATENCY: return c->latency_ns;
+    default: return (c->reads + 1) * (c->latency_ns + 1);
+    }
+}
+
+static unsigned cheapest(const struct replicate *s, uint32_t readable)
+{
+    unsigned best = mask_first(readable);
+
+    for_each_child (i, readable) {
+        if (cost(s, i) < cost(s, best))
+            best = i;
+    }
+    return best;
+}
+
+static int fixed_child(struct translator *me)
+{
+    struct replicate *s = replicate_of(me);
+
+    for (unsigned i = 0; s->read_subvolume && i < s->child_count; i++) {
+        if (strcmp(me->children[i]->name, s->read_subvolume) == 0)
+            return (int)i;
+    }
+    return s->read_subvolume_index;
+}
+
+unsigned read_choose(struct translator *me, struct call *call, const struct inode *inode, uint32_t readable)
+{
+    struct replicate *s = replicate_of(me);
+    int fixed = fixed_child(me);
+    unsigned child;
+
+    assert(readable);
+    if (fixed >= 0 && fixed < (int)s->child_count && (readable & bit((unsigned)fixed)))
+        return (unsigned)fixed;
+    for_each_child (i, readable) {
+        if (s->choose_local && s->child[i].is_local)
+            return i;
+    }
+    if (s->read_hash_mode == HASH_FIRST)
+        return mask_first(readable);
+    if (s->read_hash_mode >= LEAST_READS)
+        return cheapest(s, readable);
+    child = by_hash(s, call, inode);
+    return readable & bit(child) ? child : mask_first(readable);
+}
+
+FIBER int ask_child(struct translator *me, unsigned child, struct call *call, const struct request *q,
+                    struct reply *r)
+{
+    struct child *c = &replicate_of(me)->child[child];
+    struct request own = *q;
+    uint64_t began = env_now_ns(me->env);
+    int ret;
+
+    if (own.fd && q->op != OP_OPEN && q->op != OP_OPENDIR) {
+        ret = fd_ensure(me, child, call, own.fd);
+        if (ret < 0 && (op_needs(own.op) & OP_FD))
+            return ret;
+        if (ret < 0)
+            own.fd = NULL;
+    }
+    c->reads++;
+    ret = child_call(me, child, call, &own, r);
+    c->reads--;
+    c->latency_ns = (c->latency_ns * 7 + (env_now_ns(me->env) - began)) / 8;
+    return ret;
+}
+
+/* Would another copy answer differently? What a good child says of the request itself is final. */
+static bool is_worth_another(int r)
+{
+    return result_is_unknown(r) || r == -ESTALE || r == -ENOENT || r == -EBADF || r == -EBADFD;
+}
+
+static uint32_t readable_for(const struct known *known, enum op op)
+{
+    uint32_t both = known->data & known->metadata;
+
+    switch (op) {
+    case OP_GETXATTR:
+    case OP_ACCESS:
+    case OP_STAT: return both ? both : known->metadata;
+    default: return both ? both : known->data;
+    }
+}
+
+static FIBER int read_from(struct translator *me, struct call *call, const struct request *q, struct known *known,
+                           struct reply *r)
+{
+    struct replicate *s = replicate_of(me);
+    uint32_t tried = 0;
+    int ret = 0;
+
+    for (;;) {
+        uint32_t from = readable_for(known, q->op) & s->up & ~tried;
+        unsigned child;
+
+        if (!from)
+            return ret ? ret : known_none(me, q->inode, known, q->op == OP_STAT ? "metadata" : "data");
+        child = read_choose(me, call, q->inode, from);
+        ret = ask_child(me, child, call, q, r);
+        if (ret >= 0 || !is_worth_another(ret) || scope_check(&call->scope, me->env) < 0)
+            return ret;
+        s->failovers++;
+        reply_done(r);
+        if (!tried) {
+            int asked = known_get(me, call, q->inode, q->fd, true, known);
+
+            if (asked < 0)
+                return asked;
+        }
+        tried |= bit(child);
+    }
+}
+
+FIBER int replicate_read(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    struct known known;
+    int ret = children_admit(me);
+
+    if (ret == 0)
+        ret = known_get(me, call, q->inode, q->fd, false, &known);
+    if (ret < 0)
+        return ret;
+    if (!readable_for(&known, q->op)) {
+        ret = known_get(me, call, q->inode, q->fd, true, &known);
+        if (ret < 0)
+            return ret;
+    }
+    return read_from(me, call, q, &known, r);
+}
+
+/* Attributes from a child good for those, size from one good for data. */
+static FIBER int stat_in_two(struct translator *me, struct call *call, const struct request *q,
+                             const struct known *known, struct reply *r)
+{
+    SCOPED(reply_free) struct reply *data = reply_new();
+    int ret;
+
+    if (!data)
+        return -ENOMEM;
+    ret = ask_child(me, read_choose(me, call, q->inode, known->metadata), call, q, r);
+    if (ret < 0)
+        return ret;
+    ret = ask_child(me, read_choose(me, call, q->inode, known->data), call, q, data);
+    if (ret < 0)
+        return ret;
+    r->stat.size = data->stat.size;
+    r->stat.blocks = data->stat.blocks;
+    return 0;
+}
+
+FIBER int replicate_stat(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    struct replicate *s = replicate_of(me);
+    struct known known;
+    int ret = children_admit(me);
+
+    if (ret == 0)
+        ret = known_get(me, call, q->inode, q->fd, false, &known);
+    if (ret == 0 && !(known.data & known.metadata))
+        ret = known_get(me, call, q->inode, q->fd, true, &known);
+    if (ret < 0)
+        return ret;
+    if (known.data & known.metadata & s->up)
+        return read_from(me, call, q, &known, r);
+    if (known.data && known.metadata)
+        return stat_in_two(me, call, q, &known, r);
+    /* A file in split brain still shows what it looks like on one side, so that it can be found and dealt with. */
+    if (q->inode->type != S_IFDIR && !known.arbiter_is_good && (known.seen & ~s->arbiter & s->up))
+        return ask_child(me, mask_first(known.metadata ? known.metadata : known.seen & ~s->arbiter & s->up), call, q, r);
+    return known.metadata ? read_from(me, call, q, &known, r) : known_none(me, q->inode, &known, "metadata");
+}

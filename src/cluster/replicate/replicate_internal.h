@@ -1,0 +1,398 @@
+/* cluster/replicate/replicate_internal.h - the parts of the replication translator and how they fit together.
+ *
+ *   replicate.c    state, options, life, table of operations, statedump
+ *   children.c     who is up; events from children
+ *   changelog.c quorum.c result.c   pure decisions
+ *   counters.c     counters in dicts: asking for them, reading answers
+ *   fan.c          one request to many children at once
+ *   session.c      a lock and a dirty mark, held over many operations; session_open.c, session_close.c
+ *   transaction.c  one change: join sessions, ask all, account for failures, answer; data.c metadata.c entry.c use it
+ *   known.c        which children may serve an inode, and finding out; read.c picks one
+ *   lookup.c listing.c fds.c xattr.c applock.c   the remaining operations
+ *
+ * Nouns. A `session` belongs to one inode and one class of change and covers the whole inode (data), its attributes
+ * (metadata) or all names of a directory (entries). `locked`, `marked`, `good`, `missed` are masks of children.
+ */
+#pragma once
+
+#include "cluster/replicate/changelog.h"
+#include "cluster/replicate/quorum.h"
+#include "cluster/replicate/result.h"
+#include "graph/translator.h"
+
+#define SESSIONS_MAX        4096 /* open at once; past it the one idle for longest is closed */
+#define HOLD_CONTENDED_MS   20   /* how long a session that another client waits for goes on admitting changes */
+#define IDLE_CONTENDED_MS   2    /* and how long it waits for a next one */
+#define SESSION_AGE_MAX_MS  5000 /* a busy session gives way this often even when no notice of contention came */
+#define DATA_LOCK_LENGTH    0
+#define METADATA_LOCK_START ((uint64_t)INT64_MAX - 1)
+
+/* ---- state ---- */
+
+struct child {
+    char *pending_key; /* "trusted.afr.<name>" */
+    uint32_t epoch;    /* raised whenever it goes up or down: locks taken under another epoch are gone */
+    bool has_spoken;   /* an up, down or trying event came */
+    bool is_local;     /* on this host, as far as known in this epoch */
+    bool locality_known;
+    uint32_t reads; /* in flight */
+    uint64_t latency_ns;
+};
+
+struct replicate {
+    /* options */
+    char *read_subvolume;
+    int32_t read_subvolume_index;
+    uint32_t read_hash_mode;
+    bool choose_local;
+    uint32_t background_heal_count, heal_wait_queue_length;
+    bool halo_enabled;
+    uint32_t halo_shd_max_latency_ms, halo_nfsd_max_latency_ms, halo_max_latency_ms;
+    uint32_t halo_max_replicas, halo_min_replicas;
+    uint32_t data_self_heal_option;
+    uint32_t data_heal_algorithm, data_heal_window;
+    bool metadata_self_heal, entry_self_heal;
+    bool data_change_log, metadata_change_log, entry_change_log;
+    bool eager_lock, ensure_durability;
+    bool self_heal_daemon, is_self_heal_daemon, is_nfs_daemon;
+    uint32_t quorum_type_option; /* enum quorum_option */
+    uint32_t quorum_count;
+    char *node_uuid;
+    uint32_t post_op_delay_s;
+    uint64_t heal_readdir_size_bytes;
+    char *dirty_key;
+    char *pending_names; /* comma list */
+    bool forced_metadata_heal;
+    uint32_t heal_timeout_s;
+    bool consistent_metadata, consistent_io;
+    uint32_t arbiter_count;
+    char *thin_arbiter;
+    uint32_t shd_max_threads, shd_wait_length;
+    bool granular_entry_heal;
+    uint32_t favorite_child_policy;
+    bool anonymous_inode;
+    char *volume_id;
+
+    /* children */
+    struct child child[CHILDREN_MAX];
+    unsigned child_count;
+    uint32_t all, up, arbiter; /* masks */
+    struct quorum quorum;
+    bool had_quorum;
+    uint64_t generation; /* raised whenever a child goes up or down: what was known about inodes must be asked again */
+    bool has_told_parents;
+    bool started; /* first report to the parents is due */
+    struct timer first_report;
+    uint64_t clock;      /* ticks whenever a child was found bad for an inode */
+    uint32_t heals_pending; /* children that said so, or have not yet said no */
+
+    /* ready-made extra data, never changed after init */
+    struct dict *ask;       /* for lookup and stat: all counters and lock counts */
+    struct dict *zero_adds; /* xattrop that only reads the counters */
+    struct buf *arbiter_data; /* one byte: what the arbiter gets instead of data */
+
+    /* sessions */
+    struct list sessions; /* all, longest idle first */
+    unsigned session_count;
+    uint64_t next_owner;
+    uint64_t fibers; /* of our own under way */
+    struct waitq settled; /* stop waits here */
+    bool is_stopping;
+
+    /* statedump */
+    uint64_t sessions_opened, sessions_contended, lock_retries, blames, quorum_failures, failovers, refreshes;
+};
+
+static inline struct replicate *replicate_of(struct translator *me)
+{
+    return me->state;
+}
+
+/* ---- children (children.c) ---- */
+
+void children_notify(struct translator *me, unsigned child, const struct event *event);
+/* 0, or -ENOTCONN when the children in the mask are too few to act. */
+int children_quorum(struct translator *me, uint32_t mask);
+/* May an operation begin? 0 or -ENOTCONN (quorum, consistent-io). */
+int children_admit(struct translator *me);
+void children_start(struct translator *me);
+
+/* ---- counters (counters.c) ---- */
+
+/* Makes s->ask and s->zero_adds and the pending keys. 0 or -ENOMEM, -EINVAL with a sentence. */
+int counters_init(struct translator *me, struct error *err);
+void counters_done(struct replicate *s);
+/* Adds child's row to `a`, from the extra data or xattr dict of its answer. Malformed counters count as dirty. */
+void counters_read(const struct replicate *s, enum change change, unsigned child, const struct dict *answer,
+                   struct accusations *a);
+/* The value of dirty for the class, 0 when absent. */
+int32_t counters_dirty(const struct replicate *s, enum change change, const struct dict *answer);
+/* An xattrop dict that adds `dirty` to dirty[change] and 1 to pending[change] of `blamed`, and 0 to all other keys so
+ * that the answer tells them. Returned; NULL for lack of memory. */
+struct dict *counters_delta(const struct replicate *s, enum change change, int32_t dirty, uint32_t blamed);
+/* The marks of a new inode of this type that `missed` do not have. */
+struct dict *counters_new_inode(const struct replicate *s, uint32_t type, uint32_t missed);
+/* A copy of `given` (may be NULL) with the keys of s->ask added. */
+struct dict *counters_ask(const struct replicate *s, const struct dict *given);
+/* Removes from an answer what the asker (extra data `given`) did not ask for but we did; *xdata is replaced by a cleaned
+ * copy when need be. 0 or -ENOMEM. */
+int counters_hide(const struct replicate *s, const struct dict *given, struct dict **xdata);
+bool counters_is_key(const struct replicate *s, const char *name); /* is it one of the private names trusted.afr.*? */
+
+/* ---- fan-out (fan.c) ---- */
+
+struct fan;
+struct fan_child {
+    struct fan *fan;
+    unsigned child;
+    struct request q; /* what this child is asked */
+    struct request *steps; /* memory of q.steps */
+    uint32_t epoch; /* the child must still be in it when the request goes out and when the answer comes */
+    struct dict *own_xattrs; /* references held for q */
+    struct reply r;
+    int ret;
+};
+
+struct fan {
+    struct translator *me;
+    struct call *call;
+    uint32_t targets;
+    struct group group;
+    struct fan_child *list; /* by child number */
+};
+
+/* Every target will be asked q (copied; what it points to is borrowed); change list[i].q before the run for
+ * differences. Returned; NULL for lack of memory. */
+struct fan *fan_new(struct translator *me, struct call *call, uint32_t targets, const struct request *q);
+void fan_free(struct fan *fan);
+DEFINE_SCOPED(fan_free, struct fan)
+/* Gives every target a compound of `count` zeroed steps of its own. 0 or -ENOMEM. */
+int fan_steps(struct fan *fan, uint32_t count);
+/* Asks all targets at once and waits for all. A descriptor that is not open on a child is opened there first, or left
+ * out; a child that went away meanwhile has failed with -ENOTCONN whatever it said. */
+FIBER void fan_run(struct fan *fan);
+uint32_t fan_ok(const struct fan *fan);                      /* targets that succeeded */
+uint32_t fan_failed_with(const struct fan *fan, int result); /* targets that answered this */
+int fan_worst(const struct fan *fan);                        /* result_worse over the targets that failed; 0: none */
+/* Result and reply of a step, -ENOTCONN when it did not run. */
+int fan_step(const struct fan *fan, unsigned child, uint32_t step, struct reply **ret_reply);
+/* One child, same care of descriptors. */
+FIBER int ask_child(struct translator *me, unsigned child, struct call *call, const struct request *q,
+                    struct reply *r);
+
+/* ---- inodes: what is known, and their sessions ---- */
+
+struct session;
+struct known {
+    uint64_t generation; /* s->generation when learnt; 0: never */
+    uint64_t changed_at; /* s->clock when a child was last found bad: questions asked before do not count */
+    uint32_t data;       /* may serve data (of a directory: entries) */
+    uint32_t metadata;
+    uint32_t seen;         /* answered with success */
+    uint32_t accused;      /* blamed for either */
+    bool arbiter_is_good;  /* the arbiter answered and nobody blames it for data */
+};
+
+struct inode_state {
+    struct known known;
+    struct session *session[CHANGE_COUNT];
+    uint64_t contended_ns; /* when another client last wanted it */
+};
+
+/* Made on first use; NULL for lack of memory. */
+struct inode_state *inode_state(struct translator *me, struct inode *inode);
+void inode_state_forget(struct translator *me, struct inode *inode, void *ctx);
+
+/* Answers of a lookup or stat, one per child, to what they say of the inode. */
+struct testimony {
+    uint32_t ok;         /* fan->list[i].r counts */
+    const struct fan *fan;
+    uint64_t generation; /* s->generation when the question went out */
+    uint64_t asked_at;   /* s->clock then */
+};
+/* Judges and stores what is known, unless the world moved on since the question. Writes the judgement to ret. */
+void known_judge(struct translator *me, struct inode *inode, const struct testimony *t, struct known *ret);
+/* A new inode, made by `children` just now and blamed nowhere. */
+void known_new(struct translator *me, struct inode *inode, uint32_t children);
+/* These children must not serve this class any more until asked again. */
+void known_bad(struct translator *me, struct inode *inode, enum change change, uint32_t bad);
+void known_forget(struct translator *me, struct inode *inode);
+/* Up-to-date knowledge, asking all children if need be. 0, -ENOTCONN (too few answer), or what they answered. */
+FIBER int known_get(struct translator *me, struct call *call, struct inode *inode, struct fd *fd, bool ask_again,
+                    struct known *ret);
+/* Nobody may serve this: -EIO (split brain, logged) or -ENOTCONN (the good copy is out of reach). */
+int known_none(struct translator *me, const struct inode *inode, const struct known *known, const char *what);
+bool known_is_fresh(struct translator *me, struct inode *inode);
+
+/* ---- sessions ---- */
+
+enum session_state { SESSION_CLOSED, SESSION_OPENING, SESSION_OPEN, SESSION_CLOSING };
+
+struct session {
+    struct translator *me;
+    struct inode *inode;
+    struct fd *fd; /* by which the inode is reached if its name is gone; may be NULL */
+    enum change change;
+    enum session_state state;
+    uint32_t refs;      /* state other than CLOSED counts as one */
+    struct list of_all; /* s->sessions */
+    struct waitq waiting; /* for a change of state, or for an earlier claim to end */
+    struct list claims; /* in order of arrival */
+    struct timer timer;
+    struct lk_owner owner;
+    struct call lock_call; /* of the fiber that waits for locks; cancelled at stop */
+    bool is_waiting;       /* that fiber runs */
+
+    /* while open */
+    bool is_marked_session; /* false: lock only */
+    uint32_t tried;                /* children that were up when it opened */
+    uint32_t locked, marked, good; /* good: not blamed by anybody in this class */
+    uint32_t marks[CHILDREN_MAX];  /* how often dirty was raised by us */
+    uint32_t epoch[CHILDREN_MAX];
+    uint32_t missed;    /* children that missed a change of this session */
+    uint32_t blamed;    /* of those, recorded on a quorum */
+    uint32_t rode;      /* a first attempt to open carried out its change here, and has to be repeated */
+    bool keep_dirty;    /* a change has an uncertain outcome: the mark stays for heal */
+    bool is_unstable;   /* written and not yet known to be on disk */
+    uint64_t generation;
+    uint64_t opened_ns, contended_ns, used_ns;
+    uint64_t served;
+};
+
+/* The part of the inode a change covers; an earlier claim that overlaps goes first. */
+struct claim {
+    struct session *session;
+    struct list of_session;
+    struct inode *inode;
+    enum change change;
+    bool wants_mark;       /* false: only the lock is needed (a directory that is about to go) */
+    const char *name;      /* entries: NULL = all names */
+    const char *name2;     /* a second name of the same directory, or NULL */
+    uint64_t start, end;   /* data: [start, end) */
+};
+
+/* A first change that goes out together with lock and mark. */
+struct ride {
+    const struct request *q;
+    struct fan *fan;   /* set when it rode: the answers are steps[2] */
+};
+
+/* Joins the session of the claim's inode, opening it if need be, and waits until no earlier claim overlaps. 0: call
+ * session_leave(claim) in the end. ride may be NULL; ride->fan is set when the change was already carried out (the
+ * caller frees it). */
+FIBER int session_join(struct translator *me, struct call *call, struct claim *claim, struct fd *fd,
+                       struct ride *ride);
+void session_leave(struct claim *claim);
+/* Children a change may go to now: marked (or locked only, without marks) and still connected as they were. */
+uint32_t session_targets(const struct session *session);
+/* Closes soon; not FIBER. */
+void session_want_close(struct session *session);
+void session_contended(struct translator *me, const struct event *event);
+/* A child went away or came: idle sessions close now, busy ones before their next change. */
+void sessions_children_changed(struct translator *me);
+FIBER void sessions_stop(struct translator *me);
+/* The open session, or NULL. */
+struct session *session_find(struct translator *me, struct inode *inode, enum change change);
+void session_unref(struct session *session);
+
+/* session_open.c: locks and marks. The session is OPENING. First tries all children at once; -EAGAIN: somebody else
+ * holds it, call session_open_waiting() from a fiber that may wait. */
+FIBER int session_open_try(struct session *session, struct call *call, struct ride *ride);
+FIBER int session_open_waiting(struct session *session);
+/* session_close.c: unmarks and unlocks. The session is CLOSING. */
+FIBER void session_close_now(struct session *session);
+/* Unlocks these children, after taking our dirty marks off `unmark` and recording there that `blamed` missed changes.
+ * What fails stays for heal; locks of a child that went away are gone with the connection. */
+FIBER void session_release(struct session *session, uint32_t children, uint32_t unmark, uint32_t blamed);
+/* The lock step of this session. */
+void session_lock_request(const struct session *session, enum lock_command command, struct lock_range *range,
+                          struct request *q);
+/* A fiber of our own that graph stop waits for. */
+int replicate_spawn(struct translator *me, const char *name, fiber_fn fn, void *arg) MUST_USE;
+void replicate_fiber_ended(struct translator *me);
+/* Is this child still in the epoch in which the session took its lock? */
+bool session_holds(const struct session *session, unsigned child);
+/* The mask of those. */
+uint32_t session_holders(const struct session *session, uint32_t children);
+
+/* ---- changes (transaction.c) ---- */
+
+#define CLAIMS_MAX 3
+
+/* What this child is asked instead: the arbiter gets no data. */
+void ride_adapt(struct translator *me, unsigned child, struct request *q);
+
+struct txn {
+    struct translator *me;
+    struct call *call;       /* the application's */
+    struct call own;         /* same identity; not cancelled once begun */
+    const struct request *q;
+    enum change change;
+    bool is_idempotent;      /* may be repeated, so may ride */
+    bool makes_inode;        /* q->inode is new */
+    struct claim claim[CLAIMS_MAX];
+    unsigned claim_count;
+    struct fan *fan;
+    struct reply *answer[CHILDREN_MAX]; /* of the change, per child; borrowed from the fan; NULL: not asked */
+    int result[CHILDREN_MAX];
+    uint32_t asked, ok;
+    void (*ended)(struct txn *txn, int result); /* looks at the answers before the sessions are left; may be NULL */
+};
+
+/* Runs the change described by q and the claims; the reply of one good child lands in r. */
+FIBER int txn_run(struct txn *txn, struct reply *r);
+/* On the heap: it is large. */
+struct txn *txn_new(struct translator *me, struct call *call, const struct request *q, enum change change);
+void txn_free(struct txn *txn);
+DEFINE_SCOPED(txn_free, struct txn)
+/* Adds a claim: entries of `directory` (name NULL = all), or data [start, end) or attributes of an inode. */
+struct claim *txn_claim(struct txn *txn, struct inode *inode, enum change change);
+
+/* ---- reads (read.c) ---- */
+
+/* Names in the root that belong to us or to GlusterFS (lookup.c). */
+bool name_is_private(const char *name);
+
+/* Which of `readable` serves this inode. */
+unsigned read_choose(struct translator *me, struct call *call, const struct inode *inode, uint32_t readable);
+
+/* ---- descriptors (fds.c) ---- */
+
+struct fd_state {
+    uint32_t opened; /* children on which it is open */
+    uint32_t refused; /* children that refused to open it again in this generation */
+    uint64_t generation;
+    int listing_child; /* -1: none chosen */
+};
+struct fd_state *fd_state(struct translator *me, struct fd *fd); /* NULL for lack of memory */
+void fd_state_release(struct translator *me, struct fd *fd, void *ctx);
+/* Opens the descriptor on a child that lacks it. 0 when it is open there now. */
+FIBER int fd_ensure(struct translator *me, unsigned child, struct call *call, struct fd *fd);
+
+/* ---- operations ---- */
+
+FIBER int replicate_lookup(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_stat(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_read(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_read_any(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_make(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_link(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_unlink(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_rmdir(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_rename(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_open(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_opendir(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_flush(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_fsync(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_fsyncdir(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_write(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_truncate(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_fallocate(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_copy_range(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_statfs(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_attributes(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_getxattr(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_readdir(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_lk(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_internal_lock(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+FIBER int replicate_everywhere(struct translator *me, struct call *call, const struct request *q, struct reply *r);
