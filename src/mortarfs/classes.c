@@ -4,6 +4,7 @@
 /* clang-format off */
 #define CLASSES(X) \
     X(distribute_class) \
+    X(replicate_class) \
     X(delay_gen_class) \
     X(error_gen_class) \
     X(trace_class) \

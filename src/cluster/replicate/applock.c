@@ -18,8 +18,8 @@ static FIBER void undo_lk(struct translator *me, struct call *call, const struct
     unlock.lock = &range;
     call_copy(&own, call); /* also when the caller has given up */
     own.scope.deadline_ns = 0;
-    for_each_child (i, held)
-        (void)child_call(me, i, &own, &unlock, NULL); /* a child that fails has lost the lock with the connection */
+    for_each_child(i, held)(void)
+        child_call(me, i, &own, &unlock, NULL); /* a child that fails has lost the lock with the connection */
     call_done(&own);
 }
 
@@ -30,7 +30,8 @@ static FIBER int lock_in_order(struct translator *me, struct call *call, const s
     uint32_t up_at_start = s->up;
     int worst = 0;
 
-    for_each_child (i, up_at_start) {
+    for_each_child(i, up_at_start)
+    {
         int ret;
 
         reply_done(r);
@@ -169,7 +170,8 @@ FIBER int replicate_statfs(struct translator *me, struct call *call, const struc
     if (!fan)
         return -ENOMEM;
     fan_run(fan);
-    for_each_child (i, fan_ok(fan)) {
+    for_each_child(i, fan_ok(fan))
+    {
         const struct fs_stat *st = fan->list[i].r.statfs;
 
         if (!st)

@@ -38,8 +38,7 @@ uint32_t accusations_accused(const struct accusations *a)
 {
     uint32_t accused = 0;
 
-    for_each_child (i, a->answered)
-        accused |= a->blames[i];
+    for_each_child(i, a->answered) accused |= a->blames[i];
     return accused;
 }
 
@@ -47,8 +46,7 @@ static unsigned times_accused(const struct accusations *a, unsigned child)
 {
     unsigned times = 0;
 
-    for_each_child (i, a->answered & ~a->fools)
-        times += (a->blames[i] & bit(child)) != 0;
+    for_each_child(i, a->answered & ~a->fools) times += (a->blames[i] & bit(child)) != 0;
     return times;
 }
 
@@ -56,7 +54,8 @@ static uint32_t innocent_of_all(const struct accusations *a, uint32_t locked)
 {
     uint32_t sources = 0;
 
-    for_each_child (j, locked) {
+    for_each_child(j, locked)
+    {
         if (times_accused(a, j) == 0)
             sources |= bit(j);
     }
@@ -68,7 +67,8 @@ static uint32_t blamed_by_minority(const struct accusations *a, uint32_t locked,
 {
     uint32_t sources = 0;
 
-    for_each_child (j, locked) {
+    for_each_child(j, locked)
+    {
         if (times_accused(a, j) < quorum_count)
             sources |= bit(j);
     }
@@ -87,8 +87,7 @@ struct direction accusations_direction(const struct accusations *a, enum change 
     /* With one accuser in a pair a "majority" of two would clear both sides: that is a split brain, not a torn record. */
     if (!d.sources && change != CHANGE_ENTRY && a->child_count > 2)
         d.sources = blamed_by_minority(a, locked, quorum_count);
-    for_each_child (i, d.sources & ~a->fools)
-        d.sinks |= a->blames[i];
+    for_each_child(i, d.sources & ~a->fools) d.sinks |= a->blames[i];
     d.sinks &= ~d.sources;
     d.witnesses = d.sources & a->dirty;
     if (!d.sources) {
@@ -112,9 +111,9 @@ uint32_t children_with_longest(uint32_t candidates, const uint64_t *size_bytes)
     uint64_t longest = 0;
     uint32_t with = 0;
 
-    for_each_child (i, candidates)
-        longest = MAX(longest, size_bytes[i]);
-    for_each_child (i, candidates) {
+    for_each_child(i, candidates) longest = MAX(longest, size_bytes[i]);
+    for_each_child(i, candidates)
+    {
         if (size_bytes[i] == longest)
             with |= bit(i);
     }

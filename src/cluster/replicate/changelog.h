@@ -16,12 +16,7 @@
 
 #define CHILDREN_MAX 32
 
-enum change {
-    CHANGE_DATA,
-    CHANGE_METADATA,
-    CHANGE_ENTRY,
-    CHANGE_COUNT
-};
+enum change { CHANGE_DATA, CHANGE_METADATA, CHANGE_ENTRY, CHANGE_COUNT };
 
 #define COUNTERS_BYTES 12 /* of one counter xattr */
 
@@ -61,9 +56,9 @@ void counters_format(const struct counters *c, uint8_t bytes[static COUNTERS_BYT
 /* Who blames whom in one class of change. */
 struct accusations {
     unsigned child_count;
-    uint32_t answered;             /* children whose counters are known */
-    uint32_t dirty;                /* children with dirty set, or that blame themselves (old bricks' way to say so) */
-    uint32_t fools;                /* children that blame themselves: their accusations of others do not count for heal */
+    uint32_t answered; /* children whose counters are known */
+    uint32_t dirty;    /* children with dirty set, or that blame themselves (old bricks' way to say so) */
+    uint32_t fools;    /* children that blame themselves: their accusations of others do not count for heal */
     uint32_t blames[CHILDREN_MAX]; /* [i]: the others that i blames */
 };
 

@@ -158,7 +158,8 @@ struct dict *counters_new_inode(const struct replicate *s, uint32_t type, uint32
         /* On a directory a data count means "heal all names", not only those recorded one by one. */
         c.n[CHANGE_DATA] = s->granular_entry_heal;
     }
-    for_each_child (j, missed) {
+    for_each_child(j, missed)
+    {
         if (r == 0)
             r = put_counters(d, s->child[j].pending_key, &c);
     }

@@ -18,7 +18,8 @@ static bool is_synchronous(const struct request *q)
 /* Written at the end: a brick that loses it is shorter afterwards, which is seen without a mark. */
 static bool is_append(const struct txn *txn)
 {
-    for_each_child (i, txn->ok & ~replicate_of(txn->me)->arbiter) {
+    for_each_child(i, txn->ok & ~replicate_of(txn->me)->arbiter)
+    {
         const struct iatt *pre = &txn->answer[i]->pre;
 
         if (!iatt_is_set(pre) || txn->q->offset < pre->size)

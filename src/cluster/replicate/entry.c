@@ -27,7 +27,8 @@ static void claim_whole(struct txn *txn, struct inode *directory)
 
 static bool is_ours(const struct txn *txn)
 {
-    for_each_child (i, txn->ok) {
+    for_each_child(i, txn->ok)
+    {
         if (!gfid_equal(&txn->answer[i]->stat.gfid, &txn->q->inode->gfid))
             return false;
     }
@@ -58,7 +59,10 @@ FIBER int replicate_make(struct translator *me, struct call *call, const struct 
     if (!txn)
         return -ENOMEM;
     if (!q->inode->type)
-        q->inode->type = q->op == OP_MKDIR ? S_IFDIR : q->op == OP_SYMLINK ? S_IFLNK : q->op == OP_CREATE ? S_IFREG : q->mode & S_IFMT;
+        q->inode->type = q->op == OP_MKDIR     ? S_IFDIR
+                         : q->op == OP_SYMLINK ? S_IFLNK
+                         : q->op == OP_CREATE  ? S_IFREG
+                                               : q->mode & S_IFMT;
     claim_name(txn, q->parent, q->name);
     txn->makes_inode = true;
     txn->ended = made;

@@ -32,7 +32,8 @@ void fan_free(struct fan *fan)
 {
     if (!fan)
         return;
-    for_each_child (i, fan->targets) {
+    for_each_child(i, fan->targets)
+    {
         reply_done(&fan->list[i].r);
         mem_free(fan->list[i].steps);
         dict_unref(fan->list[i].own_xattrs);
@@ -42,7 +43,8 @@ void fan_free(struct fan *fan)
 
 int fan_steps(struct fan *fan, uint32_t count)
 {
-    for_each_child (i, fan->targets) {
+    for_each_child(i, fan->targets)
+    {
         struct fan_child *c = &fan->list[i];
 
         c->steps = mem_array(count, sizeof(struct request));
@@ -102,7 +104,8 @@ static FIBER int fan_ask(void *arg)
 FIBER void fan_run(struct fan *fan)
 {
     group_init(&fan->group, fan->me->env);
-    for_each_child (i, fan->targets) {
+    for_each_child(i, fan->targets)
+    {
         struct fan_child *c = &fan->list[i];
 
         if (i == 31 || !(fan->targets >> (i + 1))) {
@@ -119,7 +122,8 @@ uint32_t fan_ok(const struct fan *fan)
 {
     uint32_t ok = 0;
 
-    for_each_child (i, fan->targets) {
+    for_each_child(i, fan->targets)
+    {
         if (fan->list[i].ret >= 0)
             ok |= bit(i);
     }
@@ -130,7 +134,8 @@ uint32_t fan_failed_with(const struct fan *fan, int result)
 {
     uint32_t with = 0;
 
-    for_each_child (i, fan->targets) {
+    for_each_child(i, fan->targets)
+    {
         if (fan->list[i].ret == result)
             with |= bit(i);
     }
@@ -141,7 +146,8 @@ int fan_worst(const struct fan *fan)
 {
     int worst = 0;
 
-    for_each_child (i, fan->targets) {
+    for_each_child(i, fan->targets)
+    {
         if (fan->list[i].ret < 0)
             worst = result_worse(worst, fan->list[i].ret);
     }

@@ -89,7 +89,7 @@ FIBER int replicate_open(struct translator *me, struct call *call, const struct 
     /* Emptying the file is a change like any other. */
     reply_done(r);
     return replicate_truncate(me, call,
-                              &(struct request){ .op = OP_TRUNCATE, .inode = q->inode, .fd = q->fd, .offset = 0 }, r);
+                              &(struct request) { .op = OP_TRUNCATE, .inode = q->inode, .fd = q->fd, .offset = 0 }, r);
 }
 
 FIBER int replicate_opendir(struct translator *me, struct call *call, const struct request *q, struct reply *r)

@@ -76,7 +76,8 @@ static bool anybody_locks(const struct testimony *t)
 {
     uint64_t count;
 
-    for_each_child (i, t->ok) {
+    for_each_child(i, t->ok)
+    {
         if (dict_get_uint(t->fan->list[i].r.xdata, "glusterfs.inodelk-count", &count) == 0 && count > 0)
             return true;
     }
@@ -87,8 +88,7 @@ static uint32_t longest_copies(const struct testimony *t, uint32_t candidates)
 {
     uint64_t size_bytes[CHILDREN_MAX] = { 0 };
 
-    for_each_child (i, candidates)
-        size_bytes[i] = t->fan->list[i].r.stat.size;
+    for_each_child(i, candidates) size_bytes[i] = t->fan->list[i].r.stat.size;
     return children_with_longest(candidates, size_bytes);
 }
 
@@ -96,7 +96,8 @@ static uint32_t flagged_bad(const struct testimony *t)
 {
     uint32_t bad = 0;
 
-    for_each_child (i, t->ok) {
+    for_each_child(i, t->ok)
+    {
         if (dict_has(t->fan->list[i].r.xdata, "glusterfs.bad-inode"))
             bad |= bit(i);
     }
@@ -108,8 +109,7 @@ static uint32_t accused_of(struct replicate *s, const struct testimony *t, enum 
     struct accusations a;
 
     accusations_init(&a, s->child_count);
-    for_each_child (i, t->ok)
-        counters_read(s, change, i, t->fan->list[i].r.xdata, &a);
+    for_each_child(i, t->ok) counters_read(s, change, i, t->fan->list[i].r.xdata, &a);
     return accusations_accused(&a);
 }
 
@@ -122,7 +122,8 @@ static void note_heals(struct replicate *s, const struct testimony *t)
 {
     uint64_t pending;
 
-    for_each_child (i, t->ok) {
+    for_each_child(i, t->ok)
+    {
         if (dict_get_uint(t->fan->list[i].r.xdata, "link-count", &pending) == 0 && pending == 0)
             s->heals_pending &= ~bit(i);
         else
@@ -226,7 +227,8 @@ static void list_names(struct translator *me, uint32_t children, char *text, siz
     size_t len = 0;
 
     text[0] = 0;
-    for_each_child (i, children) {
+    for_each_child(i, children)
+    {
         int n = snprintf(text + len, size_bytes - len, "%s%s", len ? "," : "", me->children[i]->name);
 
         if (n < 0 || (size_t)n >= size_bytes - len)

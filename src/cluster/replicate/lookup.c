@@ -35,7 +35,8 @@ static bool parent_is_locked(const struct look *l)
 {
     uint64_t count;
 
-    for_each_child (i, l->ok | l->absent) {
+    for_each_child(i, l->ok | l->absent)
+    {
         if (dict_get_uint(l->fan->list[i].r.xdata, "glusterfs.parent-entrylk", &count) == 0 && count > 0)
             return true;
     }
@@ -44,7 +45,8 @@ static bool parent_is_locked(const struct look *l)
 
 static bool any_gfid_changed(const struct look *l)
 {
-    for_each_child (i, l->fan->targets) {
+    for_each_child(i, l->fan->targets)
+    {
         if (dict_has(l->fan->list[i].r.xdata, "gfid-changed"))
             return true;
     }
@@ -61,7 +63,8 @@ static uint32_t agreeing(const struct look *l, uint32_t among, unsigned like)
 {
     uint32_t same = 0;
 
-    for_each_child (i, among) {
+    for_each_child(i, among)
+    {
         if (same_inode(&l->fan->list[i].r.stat, &l->fan->list[like].r.stat))
             same |= bit(i);
     }
@@ -130,7 +133,8 @@ static FIBER int decide(struct look *l)
         if (!parent_is_locked(l))
             return log_mismatch(l, like, mask_first(yes & ~same));
         /* A rename over the name is under way: the side that has enough children is it. */
-        for_each_child (i, yes) {
+        for_each_child(i, yes)
+        {
             if (children_quorum(l->me, agreeing(l, yes, i)) == 0)
                 like = i;
         }

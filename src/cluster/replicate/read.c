@@ -32,7 +32,8 @@ static unsigned cheapest(const struct replicate *s, uint32_t readable)
 {
     unsigned best = mask_first(readable);
 
-    for_each_child (i, readable) {
+    for_each_child(i, readable)
+    {
         if (cost(s, i) < cost(s, best))
             best = i;
     }
@@ -59,7 +60,8 @@ unsigned read_choose(struct translator *me, struct call *call, const struct inod
     assert(readable);
     if (fixed >= 0 && fixed < (int)s->child_count && (readable & bit((unsigned)fixed)))
         return (unsigned)fixed;
-    for_each_child (i, readable) {
+    for_each_child(i, readable)
+    {
         if (s->choose_local && s->child[i].is_local)
             return i;
     }
@@ -71,8 +73,7 @@ unsigned read_choose(struct translator *me, struct call *call, const struct inod
     return readable & bit(child) ? child : mask_first(readable);
 }
 
-FIBER int ask_child(struct translator *me, unsigned child, struct call *call, const struct request *q,
-                    struct reply *r)
+FIBER int ask_child(struct translator *me, unsigned child, struct call *call, const struct request *q, struct reply *r)
 {
     struct child *c = &replicate_of(me)->child[child];
     struct request own = *q;
@@ -195,6 +196,7 @@ FIBER int replicate_stat(struct translator *me, struct call *call, const struct 
         return stat_in_two(me, call, q, &known, r);
     /* A file in split brain still shows what it looks like on one side, so that it can be found and dealt with. */
     if (q->inode->type != S_IFDIR && !known.arbiter_is_good && (known.seen & ~s->arbiter & s->up))
-        return ask_child(me, mask_first(known.metadata ? known.metadata : known.seen & ~s->arbiter & s->up), call, q, r);
+        return ask_child(me, mask_first(known.metadata ? known.metadata : known.seen & ~s->arbiter & s->up), call, q,
+                         r);
     return known.metadata ? read_from(me, call, q, &known, r) : known_none(me, q->inode, &known, "metadata");
 }

@@ -15,10 +15,9 @@ enum quorum_option { QUORUM_OPTION_UNSET, QUORUM_OPTION_NONE, QUORUM_OPTION_AUTO
 
 static const char *const quorum_choices[] = { "unset", "none", "auto", "fixed", NULL };
 static const char *const algorithm_choices[] = { "dynamic", "diff", "full", "reset", NULL };
-static const char *const scheme_choices[] = { "full", "granular", NULL };
 static const char *const policy_choices[] = { "none", "size", "ctime", "mtime", "majority", NULL };
-static const char *const open_choices[] = { "off",   "1",  "on", "yes",     "true", "enable",
-                                            "0",     "no", "false", "disable", "open", NULL };
+static const char *const open_choices[] = { "off", "1",  "on",    "yes",     "true", "enable",
+                                            "0",   "no", "false", "disable", "open", NULL };
 
 static const struct option replicate_options[] = {
     OPT_STR("read-subvolume", struct replicate, read_subvolume, .live = true,
@@ -30,23 +29,27 @@ static const struct option replicate_options[] = {
                     "reads times latency"),
     OPT_BOOL("choose-local", struct replicate, choose_local, .def = "true", .live = true,
              .help = "read from a brick on this host first"),
-    OPT_U32("background-self-heal-count", struct replicate, background_heal_count, .def = "8", .max = 256,
-            .live = true, .help = "heals a client runs at once"),
+    OPT_U32("background-self-heal-count", struct replicate, background_heal_count, .def = "8", .max = 256, .live = true,
+            .help = "heals a client runs at once"),
     OPT_U32("halo-shd-max-latency", struct replicate, halo_shd_max_latency_ms, .def = "99999", .min = 1, .max = 99999,
             .unit = "ms", .live = true),
     OPT_BOOL("halo-enabled", struct replicate, halo_enabled, .def = "false", .live = true),
     OPT_U32("halo-nfsd-max-latency", struct replicate, halo_nfsd_max_latency_ms, .def = "5", .min = 1, .max = 99999,
             .unit = "ms", .live = true),
-    OPT_U32("halo-max-latency", struct replicate, halo_max_latency_ms, .def = "5", .min = 1, .max = 99999,
-            .unit = "ms", .live = true),
+    OPT_U32("halo-max-latency", struct replicate, halo_max_latency_ms, .def = "5", .min = 1, .max = 99999, .unit = "ms",
+            .live = true),
     OPT_U32("halo-max-replicas", struct replicate, halo_max_replicas, .def = "99999", .min = 1, .max = 99999,
             .live = true),
-    OPT_U32("halo-min-replicas", struct replicate, halo_min_replicas, .def = "2", .min = 1, .max = 99999,
-            .live = true),
+    OPT_U32("halo-min-replicas", struct replicate, halo_min_replicas, .def = "2", .min = 1, .max = 99999, .live = true),
     OPT_U32("heal-wait-queue-length", struct replicate, heal_wait_queue_length, .def = "128", .max = 10000,
             .live = true, .help = "heals of a client that may wait for their turn"),
-    { .type = OPTION_ENUM, .name = "data-self-heal", .offset = offsetof(struct replicate, data_self_heal_option),
-      .def = "off", .choices = open_choices, .live = true, .help = "client starts data heal when it finds the need" },
+    { .type = OPTION_ENUM,
+      .name = "data-self-heal",
+      .offset = offsetof(struct replicate, data_self_heal_option),
+      .def = "off",
+      .choices = open_choices,
+      .live = true,
+      .help = "client starts data heal when it finds the need" },
     OPT_ENUM("data-self-heal-algorithm", struct replicate, data_heal_algorithm, algorithm_choices, .def = "dynamic",
              .live = true, .help = "diff copies blocks that differ, full copies all"),
     OPT_U32("data-self-heal-window-size", struct replicate, data_heal_window, .def = "8", .min = 1, .max = 1024,

@@ -83,19 +83,19 @@ struct replicate {
     bool has_told_parents;
     bool started; /* first report to the parents is due */
     struct timer first_report;
-    uint64_t clock;      /* ticks whenever a child was found bad for an inode */
+    uint64_t clock;         /* ticks whenever a child was found bad for an inode */
     uint32_t heals_pending; /* children that said so, or have not yet said no */
 
     /* ready-made extra data, never changed after init */
-    struct dict *ask;       /* for lookup and stat: all counters and lock counts */
-    struct dict *zero_adds; /* xattrop that only reads the counters */
+    struct dict *ask;         /* for lookup and stat: all counters and lock counts */
+    struct dict *zero_adds;   /* xattrop that only reads the counters */
     struct buf *arbiter_data; /* one byte: what the arbiter gets instead of data */
 
     /* sessions */
     struct list sessions; /* all, longest idle first */
     unsigned session_count;
     uint64_t next_owner;
-    uint64_t fibers; /* of our own under way */
+    uint64_t fibers;      /* of our own under way */
     struct waitq settled; /* stop waits here */
     bool is_stopping;
 
@@ -145,9 +145,9 @@ struct fan;
 struct fan_child {
     struct fan *fan;
     unsigned child;
-    struct request q; /* what this child is asked */
-    struct request *steps; /* memory of q.steps */
-    uint32_t epoch; /* the child must still be in it when the request goes out and when the answer comes */
+    struct request q;        /* what this child is asked */
+    struct request *steps;   /* memory of q.steps */
+    uint32_t epoch;          /* the child must still be in it when the request goes out and when the answer comes */
     struct dict *own_xattrs; /* references held for q */
     struct reply r;
     int ret;
@@ -177,8 +177,7 @@ int fan_worst(const struct fan *fan);                        /* result_worse ove
 /* Result and reply of a step, -ENOTCONN when it did not run. */
 int fan_step(const struct fan *fan, unsigned child, uint32_t step, struct reply **ret_reply);
 /* One child, same care of descriptors. */
-FIBER int ask_child(struct translator *me, unsigned child, struct call *call, const struct request *q,
-                    struct reply *r);
+FIBER int ask_child(struct translator *me, unsigned child, struct call *call, const struct request *q, struct reply *r);
 
 /* ---- inodes: what is known, and their sessions ---- */
 
@@ -188,9 +187,9 @@ struct known {
     uint64_t changed_at; /* s->clock when a child was last found bad: questions asked before do not count */
     uint32_t data;       /* may serve data (of a directory: entries) */
     uint32_t metadata;
-    uint32_t seen;         /* answered with success */
-    uint32_t accused;      /* blamed for either */
-    bool arbiter_is_good;  /* the arbiter answered and nobody blames it for data */
+    uint32_t seen;        /* answered with success */
+    uint32_t accused;     /* blamed for either */
+    bool arbiter_is_good; /* the arbiter answered and nobody blames it for data */
 };
 
 struct inode_state {
@@ -205,7 +204,7 @@ void inode_state_forget(struct translator *me, struct inode *inode, void *ctx);
 
 /* Answers of a lookup or stat, one per child, to what they say of the inode. */
 struct testimony {
-    uint32_t ok;         /* fan->list[i].r counts */
+    uint32_t ok; /* fan->list[i].r counts */
     const struct fan *fan;
     uint64_t generation; /* s->generation when the question went out */
     uint64_t asked_at;   /* s->clock then */
@@ -234,26 +233,26 @@ struct session {
     struct fd *fd; /* by which the inode is reached if its name is gone; may be NULL */
     enum change change;
     enum session_state state;
-    uint32_t refs;      /* state other than CLOSED counts as one */
-    struct list of_all; /* s->sessions */
+    uint32_t refs;        /* state other than CLOSED counts as one */
+    struct list of_all;   /* s->sessions */
     struct waitq waiting; /* for a change of state, or for an earlier claim to end */
-    struct list claims; /* in order of arrival */
+    struct list claims;   /* in order of arrival */
     struct timer timer;
     struct lk_owner owner;
     struct call lock_call; /* of the fiber that waits for locks; cancelled at stop */
     bool is_waiting;       /* that fiber runs */
 
     /* while open */
-    bool is_marked_session; /* false: lock only */
+    bool is_marked_session;        /* false: lock only */
     uint32_t tried;                /* children that were up when it opened */
     uint32_t locked, marked, good; /* good: not blamed by anybody in this class */
     uint32_t marks[CHILDREN_MAX];  /* how often dirty was raised by us */
     uint32_t epoch[CHILDREN_MAX];
-    uint32_t missed;    /* children that missed a change of this session */
-    uint32_t blamed;    /* of those, recorded on a quorum */
-    uint32_t rode;      /* a first attempt to open carried out its change here, and has to be repeated */
-    bool keep_dirty;    /* a change has an uncertain outcome: the mark stays for heal */
-    bool is_unstable;   /* written and not yet known to be on disk */
+    uint32_t missed;  /* children that missed a change of this session */
+    uint32_t blamed;  /* of those, recorded on a quorum */
+    uint32_t rode;    /* a first attempt to open carried out its change here, and has to be repeated */
+    bool keep_dirty;  /* a change has an uncertain outcome: the mark stays for heal */
+    bool is_unstable; /* written and not yet known to be on disk */
     uint64_t generation;
     uint64_t opened_ns, contended_ns, used_ns;
     uint64_t served;
@@ -265,23 +264,22 @@ struct claim {
     struct list of_session;
     struct inode *inode;
     enum change change;
-    bool wants_mark;       /* false: only the lock is needed (a directory that is about to go) */
-    const char *name;      /* entries: NULL = all names */
-    const char *name2;     /* a second name of the same directory, or NULL */
-    uint64_t start, end;   /* data: [start, end) */
+    bool wants_mark;     /* false: only the lock is needed (a directory that is about to go) */
+    const char *name;    /* entries: NULL = all names */
+    const char *name2;   /* a second name of the same directory, or NULL */
+    uint64_t start, end; /* data: [start, end) */
 };
 
 /* A first change that goes out together with lock and mark. */
 struct ride {
     const struct request *q;
-    struct fan *fan;   /* set when it rode: the answers are steps[2] */
+    struct fan *fan; /* set when it rode: the answers are steps[2] */
 };
 
 /* Joins the session of the claim's inode, opening it if need be, and waits until no earlier claim overlaps. 0: call
  * session_leave(claim) in the end. ride may be NULL; ride->fan is set when the change was already carried out (the
  * caller frees it). */
-FIBER int session_join(struct translator *me, struct call *call, struct claim *claim, struct fd *fd,
-                       struct ride *ride);
+FIBER int session_join(struct translator *me, struct call *call, struct claim *claim, struct fd *fd, struct ride *ride);
 void session_leave(struct claim *claim);
 /* Children a change may go to now: marked (or locked only, without marks) and still connected as they were. */
 uint32_t session_targets(const struct session *session);
@@ -324,12 +322,12 @@ void ride_adapt(struct translator *me, unsigned child, struct request *q);
 
 struct txn {
     struct translator *me;
-    struct call *call;       /* the application's */
-    struct call own;         /* same identity; not cancelled once begun */
+    struct call *call; /* the application's */
+    struct call own;   /* same identity; not cancelled once begun */
     const struct request *q;
     enum change change;
-    bool is_idempotent;      /* may be repeated, so may ride */
-    bool makes_inode;        /* q->inode is new */
+    bool is_idempotent; /* may be repeated, so may ride */
+    bool makes_inode;   /* q->inode is new */
     struct claim claim[CLAIMS_MAX];
     unsigned claim_count;
     struct fan *fan;
@@ -359,7 +357,7 @@ unsigned read_choose(struct translator *me, struct call *call, const struct inod
 /* ---- descriptors (fds.c) ---- */
 
 struct fd_state {
-    uint32_t opened; /* children on which it is open */
+    uint32_t opened;  /* children on which it is open */
     uint32_t refused; /* children that refused to open it again in this generation */
     uint64_t generation;
     int listing_child; /* -1: none chosen */

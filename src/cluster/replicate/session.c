@@ -105,7 +105,8 @@ uint32_t session_holders(const struct session *session, uint32_t children)
 {
     uint32_t held = 0;
 
-    for_each_child (i, children) {
+    for_each_child(i, children)
+    {
         if (session_holds(session, i))
             held |= bit(i);
     }
@@ -373,8 +374,7 @@ static FIBER int claim_in(struct session *session, struct call *call, struct cla
     return r == 0 ? -EAGAIN : r;
 }
 
-static FIBER int join(struct session *session, struct call *call, struct claim *claim, struct fd *fd,
-                      struct ride *ride)
+static FIBER int join(struct session *session, struct call *call, struct claim *claim, struct fd *fd, struct ride *ride)
 {
     int r = 0;
 
@@ -399,8 +399,7 @@ static FIBER int join(struct session *session, struct call *call, struct claim *
     return r;
 }
 
-FIBER int session_join(struct translator *me, struct call *call, struct claim *claim, struct fd *fd,
-                       struct ride *ride)
+FIBER int session_join(struct translator *me, struct call *call, struct claim *claim, struct fd *fd, struct ride *ride)
 {
     struct session *session = session_get(me, claim->inode, claim->change);
     int r;
@@ -432,9 +431,9 @@ void session_leave(struct claim *claim)
 
 void session_contended(struct translator *me, const struct event *event)
 {
-    enum change change = event->kind == EVENT_ENTRYLK_CONTENTION              ? CHANGE_ENTRY :
-                         event->range.start == METADATA_LOCK_START ? CHANGE_METADATA :
-                                                                                CHANGE_DATA;
+    enum change change = event->kind == EVENT_ENTRYLK_CONTENTION     ? CHANGE_ENTRY
+                         : event->range.start == METADATA_LOCK_START ? CHANGE_METADATA
+                                                                     : CHANGE_DATA;
     SCOPED(inode_unref) struct inode *inode = inode_table_find(me->graph, &event->gfid);
     struct inode_state *state = inode ? inode_state(me, inode) : NULL;
     struct session *session = state ? state->session[change] : NULL;

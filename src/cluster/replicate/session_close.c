@@ -33,7 +33,8 @@ static int fill(const struct settling *t, struct fan *fan)
     if (!common || fan_steps(fan, 2) < 0)
         return -ENOMEM;
     session_lock_request(t->session, LOCK_UNLOCK, range, &unlock);
-    for_each_child (i, fan->targets) {
+    for_each_child(i, fan->targets)
+    {
         struct fan_child *c = &fan->list[i];
         struct request *step = c->steps;
 
@@ -78,7 +79,8 @@ static FIBER void settle(struct settling *t)
     }
     fan_run(fan);
     /* A compound ends at its first failure, and an inode that is gone has no mark to take off. */
-    for_each_child (i, fan->targets) {
+    for_each_child(i, fan->targets)
+    {
         if (fan->list[i].ret < 0 && fan->list[i].r.step_count < fan->list[i].q.step_count)
             still_locked |= bit(i);
     }
@@ -93,7 +95,8 @@ FIBER void session_release(struct session *session, uint32_t children, uint32_t 
     struct settling t = { .session = session, .unmark = unmark, .blamed = blamed };
     struct call call;
 
-    for_each_child (i, children & s->up) {
+    for_each_child(i, children & s->up)
+    {
         if (s->child[i].epoch == session->epoch[i])
             t.children |= bit(i);
     }

@@ -44,8 +44,7 @@ static void note_epochs(struct session *session)
 
     session->generation = s->generation;
     session->tried = s->up;
-    for_each_child (i, s->all)
-        session->epoch[i] = s->child[i].epoch;
+    for_each_child(i, s->all) session->epoch[i] = s->child[i].epoch;
 }
 
 /* The child carries our mark and has told its counters. */
@@ -85,7 +84,8 @@ static void evaluate(struct session *session, struct fan *fan, bool has_ride, st
     uint32_t mark_step = session->is_marked_session ? STEP_MARK : 0;
     uint32_t ride_step = mark_step + 1;
 
-    for_each_child (i, fan->targets) {
+    for_each_child(i, fan->targets)
+    {
         struct reply *mark = NULL;
         int r = fan_step(fan, i, STEP_LOCK, NULL);
 
@@ -109,7 +109,8 @@ static void evaluate(struct session *session, struct fan *fan, bool has_ride, st
 
 static int add_ride(struct session *session, struct fan *fan, const struct ride *ride)
 {
-    for_each_child (i, fan->targets) {
+    for_each_child(i, fan->targets)
+    {
         fan->list[i].steps[STEP_RIDE] = *ride->q;
         ride_adapt(session->me, i, &fan->list[i].steps[STEP_RIDE]);
     }
@@ -118,7 +119,8 @@ static int add_ride(struct session *session, struct fan *fan, const struct ride 
 
 static void fill(struct session *session, struct fan *fan, struct dict *delta, struct lock_range *range)
 {
-    for_each_child (i, fan->targets) {
+    for_each_child(i, fan->targets)
+    {
         session_lock_request(session, LOCK_TRY, range, &fan->list[i].steps[STEP_LOCK]);
         if (delta)
             mark_request(session, delta, &fan->list[i].steps[STEP_MARK]);
@@ -132,8 +134,7 @@ static FIBER int give_back(struct session *session, int error)
     session->locked = 0;
     session_release(session, locked, session->marked & ~session->rode, 0);
     session->marked = 0;
-    for_each_child (i, locked & ~session->rode)
-        session->marks[i] = 0;
+    for_each_child(i, locked & ~session->rode) session->marks[i] = 0;
     return error;
 }
 
@@ -201,7 +202,8 @@ static FIBER int lock_in_order(struct session *session, int *ret_worst)
     struct request q;
 
     session_lock_request(session, LOCK_WAIT, &range, &q);
-    for_each_child (i, session->tried) {
+    for_each_child(i, session->tried)
+    {
         struct replicate *s = replicate_of(me);
         int r;
 
@@ -235,8 +237,7 @@ static FIBER int mark_locked(struct session *session, int *ret_worst)
         return -ENOMEM;
     fan_run(fan);
     accusations_init(&a, s->child_count);
-    for_each_child (i, fan_ok(fan))
-        note_mark(session, i, fan->list[i].r.xattrs, &a);
+    for_each_child(i, fan_ok(fan)) note_mark(session, i, fan->list[i].r.xattrs, &a);
     if (fan_worst(fan) < 0)
         *ret_worst = result_worse(*ret_worst, fan_worst(fan));
     settle_good(session, &a);

@@ -53,7 +53,7 @@ void ride_adapt(struct translator *me, unsigned child, struct request *q)
     if (!(s->arbiter & bit(child)))
         return;
     if (q->op == OP_COPY_RANGE) {
-        *q = (struct request){ .op = OP_WRITE, .inode = q->inode2, .fd = q->fd2, .offset = q->offset2 };
+        *q = (struct request) { .op = OP_WRITE, .inode = q->inode2, .fd = q->fd2, .offset = q->offset2 };
         q->data = s->arbiter_data;
     } else if (q->op == OP_WRITE) {
         q->data = s->arbiter_data;
@@ -158,7 +158,8 @@ static int check_good(const struct txn *txn)
 static void collect(struct txn *txn, uint32_t step, bool rode)
 {
     txn->asked = txn->fan->targets;
-    for_each_child (i, txn->asked) {
+    for_each_child(i, txn->asked)
+    {
         if (rode) {
             txn->result[i] = fan_step(txn->fan, i, step, &txn->answer[i]);
         } else {
@@ -179,8 +180,7 @@ static FIBER int ask_all(struct txn *txn)
     txn->fan = fan_new(txn->me, &txn->own, targets, txn->q);
     if (!txn->fan)
         return -ENOMEM;
-    for_each_child (i, targets)
-        ride_adapt(txn->me, i, &txn->fan->list[i].q);
+    for_each_child(i, targets) ride_adapt(txn->me, i, &txn->fan->list[i].q);
     fan_run(txn->fan);
     collect(txn, 0, false);
     return 0;
@@ -207,21 +207,21 @@ static void drop_short(struct txn *txn)
 
     if (!returns_length(txn->q->op))
         return;
-    for_each_child (i, txn->ok & ~s->arbiter)
-        longest = MAX(longest, txn->result[i]);
-    for_each_child (i, txn->ok & ~s->arbiter) {
+    for_each_child(i, txn->ok & ~s->arbiter) longest = MAX(longest, txn->result[i]);
+    for_each_child(i, txn->ok & ~s->arbiter)
+    {
         if (txn->result[i] < longest)
             txn->ok &= ~bit(i);
     }
-    for_each_child (i, txn->ok & s->arbiter)
-        txn->result[i] = longest;
+    for_each_child(i, txn->ok & s->arbiter) txn->result[i] = longest;
 }
 
 static int worst_of(const struct txn *txn, uint32_t children)
 {
     int worst = 0;
 
-    for_each_child (i, children & txn->asked) {
+    for_each_child(i, children & txn->asked)
+    {
         if (txn->result[i] < 0)
             worst = result_worse(worst, txn->result[i]);
     }
@@ -235,7 +235,8 @@ static bool is_symmetric(const struct txn *txn)
 
     if (result_is_unknown(first))
         return false;
-    for_each_child (i, txn->asked) {
+    for_each_child(i, txn->asked)
+    {
         if (txn->result[i] != first)
             return false;
     }
@@ -270,7 +271,8 @@ static uint32_t missed_by(struct txn *txn)
 
     if (txn->q->op != OP_RMDIR && txn->q->op != OP_RENAME)
         return missed;
-    for_each_child (i, missed & txn->asked) {
+    for_each_child(i, missed & txn->asked)
+    {
         /* It has names there that the others lack. Blaming it would have heal delete them: only mark. */
         if (txn->result[i] == -ENOTEMPTY || txn->result[i] == -EEXIST) {
             missed &= ~bit(i);
@@ -296,7 +298,7 @@ static struct request *add_step(struct record *rec, struct inode *inode, struct 
 {
     struct request *step = &rec->step[rec->step_count++];
 
-    *step = (struct request){ .op = OP_XATTROP, .inode = inode, .fd = fd, .flags = XATTROP_ADD32, .xattrs = delta };
+    *step = (struct request) { .op = OP_XATTROP, .inode = inode, .fd = fd, .flags = XATTROP_ADD32, .xattrs = delta };
     return step;
 }
 
@@ -378,8 +380,7 @@ static FIBER uint32_t record_round(struct txn *txn, uint32_t missed, uint32_t ho
         call_done(&call);
         return 0;
     }
-    for_each_child (i, fan->targets)
-        memcpy(fan->list[i].steps, rec->step, rec->step_count * sizeof(struct request));
+    for_each_child(i, fan->targets) memcpy(fan->list[i].steps, rec->step, rec->step_count * sizeof(struct request));
     fan_run(fan);
     recorded = fan_ok(fan);
     call_done(&call);

@@ -16,8 +16,7 @@ static int put_text(struct reply *r, const char *name, const char *text)
 
 /* ---- replica.split-brain-status ---- */
 
-static FIBER int split_brain_status(struct translator *me, struct call *call, const struct request *q,
-                                    struct reply *r)
+static FIBER int split_brain_status(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct replicate *s = replicate_of(me);
     SCOPED_FREE char *text = NULL;
@@ -33,10 +32,10 @@ static FIBER int split_brain_status(struct translator *me, struct call *call, co
         return put_text(r, q->text, "The file is not under data or metadata split-brain");
     text = mem_printf("data-split-brain:%s    metadata-split-brain:%s    Choices:", in_data ? "yes" : "no",
                       in_metadata ? "yes" : "no");
-    for_each_child (i, known.seen & ~s->arbiter) {
-        char *longer = text ? mem_printf("%s%s%s", text, text[strlen(text) - 1] == ':' ? "" : ",",
-                                         me->children[i]->name) :
-                              NULL;
+    for_each_child(i, known.seen & ~s->arbiter)
+    {
+        char *longer =
+            text ? mem_printf("%s%s%s", text, text[strlen(text) - 1] == ':' ? "" : ",", me->children[i]->name) : NULL;
 
         mem_free(text);
         text = longer;
@@ -80,7 +79,8 @@ static FIBER int ask_all_bricks(struct translator *me, struct call *call, const 
     fan_run(fan);
     if (!fan_ok(fan))
         return fan_worst(fan) ? fan_worst(fan) : -ENOTCONN;
-    for_each_child (i, fan_ok(fan)) {
+    for_each_child(i, fan_ok(fan))
+    {
         if (ret == 0)
             ret = append_answer(fan, i, q->text, how, &text);
     }
