@@ -11,7 +11,7 @@ static void put_relevant_groups_first(struct request_in *in, const struct reques
 
     if (!in->groups || in->groups->count <= GROUPS_ON_WIRE)
         return;
-    if (q->parent2 && (node = node_find(in->m, &q->parent2->gfid)))
+    if (q->parent2 && (node = node_by_gfid(in->m, &q->parent2->gfid)))
         groups_put_first(in->groups, node->gid);
     if (in->node)
         groups_put_first(in->groups, in->node->gid);

@@ -184,7 +184,7 @@ struct node *node_by_id(struct mount *m, uint64_t nodeid);
 uint64_t node_id(struct mount *m, const struct node *node);
 /* The node of this gfid, made if need be, not counted yet. NULL for lack of memory. */
 struct node *node_get(struct mount *m, const struct iatt *a);
-struct node *node_find(struct mount *m, const struct gfid *gfid);
+struct node *node_by_gfid(struct mount *m, const struct gfid *gfid);
 void node_pin(struct node *node);
 void node_unpin(struct mount *m, struct node *node); /* accepts NULL; frees it when nothing uses it */
 void node_forget(struct mount *m, struct node *node, uint64_t lookups);

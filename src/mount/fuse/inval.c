@@ -47,7 +47,7 @@ static struct notice *inode_notice(struct mount *m, struct node *node, bool attr
 
 static struct notice *name_notice(struct mount *m, struct node *node)
 {
-    struct node *parent = node->name ? node_find(m, &node->parent) : NULL;
+    struct node *parent = node->name ? node_by_gfid(m, &node->parent) : NULL;
     struct fuse_notify_inval_entry_out out = { 0 };
 
     if (!parent)
@@ -146,7 +146,7 @@ void inval_name_post(struct mount *m, struct node *node)
 
 void inval_upcall(struct mount *m, const struct event *event)
 {
-    struct node *node = node_find(m, &event->gfid);
+    struct node *node = node_by_gfid(m, &event->gfid);
 
     if (!node)
         return;

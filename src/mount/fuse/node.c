@@ -13,7 +13,7 @@ uint64_t node_id(struct mount *m, const struct node *node)
     return node == &m->root ? FUSE_ROOT_ID : (uint64_t)(uintptr_t)node;
 }
 
-struct node *node_find(struct mount *m, const struct gfid *gfid)
+struct node *node_by_gfid(struct mount *m, const struct gfid *gfid)
 {
     struct node *node = NULL;
 
@@ -25,7 +25,7 @@ struct node *node_find(struct mount *m, const struct gfid *gfid)
 
 struct node *node_get(struct mount *m, const struct iatt *a)
 {
-    struct node *node = node_find(m, &a->gfid);
+    struct node *node = node_by_gfid(m, &a->gfid);
 
     if (node)
         return node;
