@@ -125,7 +125,7 @@ struct handle *node_handle(struct node *node, bool for_writing)
     struct handle *h;
 
     list_for_each (h, &node->handles, of_node) {
-        if (h->fd && !h->fd->is_dir && (!for_writing || (h->flags & O_ACCMODE) != O_RDONLY))
+        if (h->fd && (!for_writing || (h->flags & O_ACCMODE) != O_RDONLY))
             return h;
     }
     return NULL;
