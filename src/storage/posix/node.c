@@ -1,0 +1,281 @@
+/* storage/posix/node.c - descriptors and per-inode state: the only place that opens what already exists. */
+#include "storage/posix/posix_internal.h"
+#include <sys/syscall.h>
+
+#define HOT_NS      1000000000ull /* how long a directory counts as being in the kernel's caches */
+#define HOT_JOB_NS  300000        /* a pool look-up that took less did not wait for the disk */
+
+/* ---- files ---- */
+
+struct pfile *pfile_new(int fd, bool is_path, const struct stat *st)
+{
+    struct pfile *f = NEW(struct pfile);
+    if (!f) {
+        close(fd);
+        return NULL;
+    }
+    *f = (struct pfile){ .fd = fd, .refs = 1, .is_path = is_path, .type = st->st_mode & S_IFMT, .ino = st->st_ino };
+    return f;
+}
+
+struct pfile *pfile_ref(struct pfile *f)
+{
+    f->refs++;
+    return f;
+}
+
+void pfile_unref(struct pfile *f)
+{
+    if (!f || --f->refs > 0)
+        return;
+    close(f->fd);
+    mem_free(f);
+}
+
+/* ---- nodes ---- */
+
+struct pnode *node_of(struct translator *me, struct inode *inode)
+{
+    void **slot = inode_ctx(inode, me);
+    if (*slot)
+        return *slot;
+    struct pnode *n = NEW(struct pnode);
+    if (!n)
+        return NULL;
+    n->gfid = inode->gfid;
+    list_init(&n->lru);
+    fiber_mutex_init(&n->busy);
+    *slot = n;
+    return n;
+}
+
+struct pnode *node_find(struct translator *me, const struct gfid *gfid)
+{
+    struct inode *inode = inode_table_find(me->graph, gfid);
+    if (!inode)
+        return NULL;
+    struct pnode *n = *inode_ctx(inode, me);
+    inode_unref(inode); /* the object stays in the table's LRU: nothing suspends before the caller is done */
+    return n;
+}
+
+struct pnode *node_by_ino(struct posix *s, uint64_t ino)
+{
+    struct pnode *n;
+    HASH_FIND(hh, s->nodes, &ino, sizeof ino, n);
+    return n;
+}
+
+void node_drop_file(struct posix *s, struct pnode *n)
+{
+    if (!n->file)
+        return;
+    HASH_DELETE(hh, s->nodes, n);
+    list_del(&n->lru);
+    s->node_files--;
+    pfile_unref(take(n->file));
+}
+
+void node_set_file(struct posix *s, struct pnode *n, struct pfile *f)
+{
+    node_drop_file(s, n);
+    struct pnode *other = node_by_ino(s, f->ino);
+    if (other)
+        node_drop_file(s, other);
+    n->file = pfile_ref(f);
+    n->ino = f->ino;
+    n->type = f->type;
+    HASH_ADD(hh, s->nodes, ino, sizeof n->ino, n);
+    list_add_tail(&s->node_lru, &n->lru);
+    s->node_files++;
+    while (s->node_files > s->node_files_max)
+        node_drop_file(s, list_first(&s->node_lru, struct pnode, lru));
+}
+
+void node_free(struct posix *s, struct pnode *n)
+{
+    node_drop_file(s, n);
+    mem_free(n);
+}
+
+void posix_inode_forget(struct translator *me, struct inode *inode, void *ctx)
+{
+    node_free(me->state, ctx);
+}
+
+/* ---- opening by gfid ---- */
+
+struct open_job {
+    struct posix *s; /* only its descriptors are used */
+    struct gfid gfid;
+    struct pfile *file;
+    bool is_unlinked;
+    int r;
+};
+
+static void open_on_pool(void *arg)
+{
+    struct open_job *j = arg;
+    j->r = handle_open(j->s, &j->gfid, false, &j->file, &j->is_unlinked);
+}
+
+FIBER int node_file(struct translator *me, struct inode *inode, struct pfile **ret_file)
+{
+    struct posix *s = me->state;
+    struct pnode *n = node_of(me, inode);
+    if (!n)
+        return -ENOMEM;
+    if (n->file) {
+        list_del(&n->lru);
+        list_add_tail(&s->node_lru, &n->lru);
+        *ret_file = pfile_ref(n->file);
+        return 0;
+    }
+    struct open_job j = { .s = s, .gfid = inode->gfid };
+    j.r = handle_open(s, &j.gfid, true, &j.file, &j.is_unlinked);
+    if (j.r == -EAGAIN) {
+        s->pool_ops++;
+        env_pool_run(me->env, open_on_pool, &j);
+    }
+    if (j.r < 0)
+        return j.r == -ENOENT ? -ESTALE : j.r;
+    n->is_unlinked = j.is_unlinked;
+    if (!j.is_unlinked)
+        n->has_handle = true;
+    node_set_file(s, n, j.file);
+    *ret_file = j.file;
+    return 0;
+}
+
+FIBER int dir_file(struct translator *me, struct inode *inode, struct pfile **ret_file)
+{
+    SCOPED(pfile_unref) struct pfile *f = NULL;
+    int r = node_file(me, inode, &f);
+    if (r < 0)
+        return r;
+    if (f->type != S_IFDIR)
+        return -ENOTDIR;
+    *ret_file = take(f);
+    return 0;
+}
+
+struct pfd *fd_state(struct translator *me, struct fd *fd)
+{
+    return fd ? *fd_ctx(fd, me) : NULL;
+}
+
+FIBER int request_file(struct translator *me, const struct request *q, struct pfile **ret_file)
+{
+    struct pfd *p = fd_state(me, q->fd);
+    if (p) {
+        *ret_file = pfile_ref(p->file);
+        return 0;
+    }
+    return node_file(me, q->inode, ret_file);
+}
+
+/* ---- names ---- */
+
+struct stat_job {
+    int dir_fd;
+    const char *name;
+    struct stat *st;
+    int r;
+};
+
+static void stat_on_pool(void *arg)
+{
+    struct stat_job *j = arg;
+    j->r = fstatat(j->dir_fd, j->name, j->st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+FIBER int entry_stat(struct translator *me, struct pnode *dir_node, struct pfile *dir, const char *name,
+                     struct stat *ret_st)
+{
+    struct posix *s = me->state;
+    struct stat_job j = { .dir_fd = dir->fd, .name = name, .st = ret_st };
+    uint64_t now = env_now_ns(me->env);
+
+    if (dir_node->hot_until_ns > now) {
+        stat_on_pool(&j); /* here, not there: the directory is in the kernel's caches */
+        return j.r;
+    }
+    /* A failed stat of a name the kernel knows costs no disk: it is in the dentry cache, negative or not. */
+    struct {
+        uint64_t flags, mode, resolve;
+    } how = { O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, 0x20 /* RESOLVE_CACHED */ };
+    long fd = syscall(SYS_openat2, dir->fd, name, &how, sizeof how);
+    if (fd >= 0) {
+        int r = fstat((int)fd, ret_st) < 0 ? -errno : 0;
+        close((int)fd);
+        return r;
+    }
+    if (errno != EAGAIN && errno != ENOSYS && errno != EINVAL)
+        return -errno;
+    s->pool_ops++;
+    env_pool_run(me->env, stat_on_pool, &j);
+    uint64_t done = env_now_ns(me->env);
+    if (done - now < HOT_JOB_NS)
+        dir_node->hot_until_ns = done + HOT_NS;
+    return j.r;
+}
+
+static int entry_open_fd(struct pfile *dir, const char *name, uint32_t type, bool *ret_is_path)
+{
+    int fd = -1;
+    *ret_is_path = false;
+    if (type == S_IFREG) {
+        fd = openat(dir->fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+        if (fd < 0 && (errno == EACCES || errno == EROFS || errno == EPERM || errno == ETXTBSY))
+            fd = openat(dir->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    } else if (type == S_IFDIR) {
+        fd = openat(dir->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    }
+    if (fd >= 0)
+        return fd;
+    if ((type == S_IFREG || type == S_IFDIR) && errno != EACCES)
+        return -errno;
+    *ret_is_path = true;
+    fd = openat(dir->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+int entry_open(struct posix *s, struct pfile *dir, const char *name, const struct stat *st, struct pfile **ret_file)
+{
+    bool is_path;
+    struct stat opened;
+    int fd = entry_open_fd(dir, name, st->st_mode & S_IFMT, &is_path);
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &opened) < 0 || opened.st_ino != st->st_ino) {
+        close(fd); /* somebody else works in the brick */
+        return -ENOENT;
+    }
+    struct pfile *f = pfile_new(fd, is_path, &opened);
+    if (!f)
+        return -ENOMEM;
+    *ret_file = f;
+    return 0;
+}
+
+/* ---- descriptors of clients ---- */
+
+void posix_fd_release(struct translator *me, struct fd *fd, void *ctx)
+{
+    struct posix *s = me->state;
+    struct pfd *p = ctx;
+    struct pnode *n = p->node;
+    char text[GFID_TEXT_LEN + 1];
+
+    if (p->dir)
+        closedir(p->dir);
+    pfile_unref(p->file);
+    pfile_unref(p->direct);
+    mem_free(p);
+    if (--n->open_count > 0 || !n->is_unlinked)
+        return;
+    /* Nobody can reach it any more. Should the removal fail, the next start empties the directory. */
+    (void)unlinkat(s->unlink_fd, gfid_format(&n->gfid, text), 0);
+    side_forget(s, &n->gfid, n->ino);
+    node_drop_file(s, n);
+}
