@@ -35,6 +35,7 @@
     X(readdir_ahead_class) \
     X(client_class) \
     X(server_class) \
+    X(posix_class) \
     /* end */
 /* clang-format on */
 

@@ -21,10 +21,13 @@ int mdata_decode(const void *data, size_t size_bytes, struct mdata_times *ret)
     const uint8_t *b = data;
     if (size_bytes != MDATA_BYTES || b[0] != 1)
         return -EINVAL;
-    *ret = (struct mdata_times){
-        .ctime = (int64_t)get_be64(b + 9),       .ctime_nsec = (uint32_t)get_be64(b + 17),
-        .mtime = (int64_t)get_be64(b + 25),      .mtime_nsec = (uint32_t)get_be64(b + 33),
-        .atime = (int64_t)get_be64(b + 41),      .atime_nsec = (uint32_t)get_be64(b + 49),
+    *ret = (struct mdata_times) {
+        .ctime = (int64_t)get_be64(b + 9),
+        .ctime_nsec = (uint32_t)get_be64(b + 17),
+        .mtime = (int64_t)get_be64(b + 25),
+        .mtime_nsec = (uint32_t)get_be64(b + 33),
+        .atime = (int64_t)get_be64(b + 41),
+        .atime_nsec = (uint32_t)get_be64(b + 49),
     };
     return 0;
 }
@@ -64,10 +67,13 @@ static void raise_time(int64_t *s, uint32_t *ns, int64_t to_s, uint32_t to_ns)
 
 static void mdata_from_stat(struct mdata_times *m, const struct stat *st)
 {
-    *m = (struct mdata_times){
-        .atime = st->st_atim.tv_sec, .atime_nsec = (uint32_t)st->st_atim.tv_nsec,
-        .mtime = st->st_mtim.tv_sec, .mtime_nsec = (uint32_t)st->st_mtim.tv_nsec,
-        .ctime = st->st_ctim.tv_sec, .ctime_nsec = (uint32_t)st->st_ctim.tv_nsec,
+    *m = (struct mdata_times) {
+        .atime = st->st_atim.tv_sec,
+        .atime_nsec = (uint32_t)st->st_atim.tv_nsec,
+        .mtime = st->st_mtim.tv_sec,
+        .mtime_nsec = (uint32_t)st->st_mtim.tv_nsec,
+        .ctime = st->st_ctim.tv_sec,
+        .ctime_nsec = (uint32_t)st->st_ctim.tv_nsec,
     };
 }
 
@@ -76,8 +82,12 @@ int mdata_create(struct posix *s, struct pnode *n, const struct xnode *x, const 
     if (!s->ctime || !(call->time_flags & TIME_CTIME))
         return 0;
     struct mdata_times m = {
-        .atime = call->time_s, .mtime = call->time_s, .ctime = call->time_s,
-        .atime_nsec = call->time_ns, .mtime_nsec = call->time_ns, .ctime_nsec = call->time_ns,
+        .atime = call->time_s,
+        .mtime = call->time_s,
+        .ctime = call->time_s,
+        .atime_nsec = call->time_ns,
+        .mtime_nsec = call->time_ns,
+        .ctime_nsec = call->time_ns,
     };
     return mdata_store(s, n, x, &m);
 }
@@ -207,10 +217,10 @@ FIBER int posix_readlink(struct translator *me, struct call *call, const struct 
 static struct timespec wanted_time(uint32_t valid, uint32_t set, uint32_t now, int64_t at_s, uint32_t at_ns)
 {
     if (!(valid & set))
-        return (struct timespec){ .tv_nsec = UTIME_OMIT };
+        return (struct timespec) { .tv_nsec = UTIME_OMIT };
     if ((valid & now) && at_s == 0 && at_ns == 0)
-        return (struct timespec){ .tv_nsec = UTIME_NOW };
-    return (struct timespec){ .tv_sec = at_s, .tv_nsec = at_ns };
+        return (struct timespec) { .tv_nsec = UTIME_NOW };
+    return (struct timespec) { .tv_sec = at_s, .tv_nsec = at_ns };
 }
 
 /* Path of the object for calls that take no O_PATH descriptor. */

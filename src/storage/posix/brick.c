@@ -13,16 +13,19 @@ static int refuse_open(struct translator *me, int e, struct error *err)
     struct posix *s = me->state;
     switch (e) {
     case -ENOENT:
-        return error_set(err, e, "brick directory %s does not exist; make it, mount what belongs there, or correct "
-                                 "'option directory' of volume %s", s->directory, me->name);
+        return error_set(err, e,
+                         "brick directory %s does not exist; make it, mount what belongs there, or correct "
+                         "'option directory' of volume %s",
+                         s->directory, me->name);
     case -ENOTDIR:
         return error_set(err, e, "%s is not a directory; 'option directory' of volume %s must name one", s->directory,
                          me->name);
     case -EACCES:
-        return error_set(err, e, "brick directory %s cannot be opened: permission denied; run the brick as a user who "
-                                 "may", s->directory);
-    default:
-        return error_set(err, e, "brick directory %s cannot be opened: %s", s->directory, strerror(-e));
+        return error_set(err, e,
+                         "brick directory %s cannot be opened: permission denied; run the brick as a user who "
+                         "may",
+                         s->directory);
+    default: return error_set(err, e, "brick directory %s cannot be opened: %s", s->directory, strerror(-e));
     }
 }
 
@@ -33,8 +36,10 @@ static int check_writable(struct posix *s, struct error *err)
         return error_set(err, -errno, "file system of brick directory %s cannot be asked for its state: %s",
                          s->directory, strerror(errno));
     if (v.f_flag & ST_RDONLY)
-        return error_set(err, -EROFS, "brick directory %s is on a file system mounted read-only; mount it read-write "
-                                      "(after checking why it is not)", s->directory);
+        return error_set(err, -EROFS,
+                         "brick directory %s is on a file system mounted read-only; mount it read-write "
+                         "(after checking why it is not)",
+                         s->directory);
     return 0;
 }
 
@@ -48,8 +53,9 @@ static int check_xattrs(struct translator *me, struct error *err)
              s->directory);
         return 0;
     }
-    return error_set(err, -EOPNOTSUPP, "file system of brick directory %s does not support extended attributes; use "
-                                       "one that does (xfs, ext4, btrfs), with user_xattr if it is an option",
+    return error_set(err, -EOPNOTSUPP,
+                     "file system of brick directory %s does not support extended attributes; use "
+                     "one that does (xfs, ext4, btrfs), with user_xattr if it is an option",
                      s->directory);
 }
 
@@ -75,23 +81,32 @@ static int choose_namespace(struct translator *me, struct error *err)
     else
         s->user_namespace = has_trusted ? false : has_user || !may;
     if (!s->user_namespace && !may)
-        return error_set(err, -EPERM, "brick %s is to keep trusted.* attributes (option xattr-namespace trusted), which "
-                                      "needs CAP_SYS_ADMIN; run it as root or set xattr-namespace to user",
+        return error_set(err, -EPERM,
+                         "brick %s is to keep trusted.* attributes (option xattr-namespace trusted), which "
+                         "needs CAP_SYS_ADMIN; run it as root or set xattr-namespace to user",
                          s->directory);
-    bool has_tree = fstatat(s->brick_fd, PRIVATE_DIR "/00/00/00000000-0000-0000-0000-000000000001", &st,
-                            AT_SYMLINK_NOFOLLOW) == 0;
+    bool has_tree =
+        fstatat(s->brick_fd, PRIVATE_DIR "/00/00/00000000-0000-0000-0000-000000000001", &st, AT_SYMLINK_NOFOLLOW) == 0;
     if (s->user_namespace && !has_user && !has_trusted && has_tree)
-        return error_set(err, -EPERM, "brick %s was written with trusted.* attributes, which this process may not read; "
-                                      "run it as root or with CAP_SYS_ADMIN", s->directory);
+        return error_set(err, -EPERM,
+                         "brick %s was written with trusted.* attributes, which this process may not read; "
+                         "run it as root or with CAP_SYS_ADMIN",
+                         s->directory);
     if (s->user_namespace && has_trusted && !has_user)
-        return error_set(err, -EINVAL, "brick %s was written with trusted.* attributes, but option xattr-namespace is "
-                                       "user; set it to auto", s->directory);
+        return error_set(err, -EINVAL,
+                         "brick %s was written with trusted.* attributes, but option xattr-namespace is "
+                         "user; set it to auto",
+                         s->directory);
     if (!s->user_namespace && !has_trusted && has_user)
-        return error_set(err, -EINVAL, "brick %s was written with user.* attributes, but option xattr-namespace is "
-                                       "trusted; set it to auto", s->directory);
+        return error_set(err, -EINVAL,
+                         "brick %s was written with user.* attributes, but option xattr-namespace is "
+                         "trusted; set it to auto",
+                         s->directory);
     if (s->user_namespace)
         TLOG(me, LOG_INFO, "user-namespace", "path=%s reason=%s trusted.* attributes are kept as user.*", s->directory,
-             s->xattr_namespace == NAMESPACE_USER ? "option" : has_user ? "brick" : "no CAP_SYS_ADMIN");
+             s->xattr_namespace == NAMESPACE_USER ? "option"
+             : has_user                           ? "brick"
+                                                  : "no CAP_SYS_ADMIN");
     return 0;
 }
 
@@ -108,10 +123,11 @@ static int check_volume_id(struct posix *s, struct error *err)
                          s->volume_id_text, s->directory);
     ssize_t n = px_get(s, &x, XATTR_VOLUME_ID, have.bytes, sizeof have.bytes);
     if (n == -ENODATA)
-        return error_set(err, -EINVAL, "brick directory %s carries no volume id, so it may be the empty mount point of a "
-                                       "disk that is not mounted; mount it, or if it is the right place: setfattr -n "
-                                       "%s -v 0x<volume id without dashes> %s", s->directory, s->user_namespace ?
-                                       "user.glusterfs.volume-id" : XATTR_VOLUME_ID, s->directory);
+        return error_set(err, -EINVAL,
+                         "brick directory %s carries no volume id, so it may be the empty mount point of a "
+                         "disk that is not mounted; mount it, or if it is the right place: setfattr -n "
+                         "%s -v 0x<volume id without dashes> %s",
+                         s->directory, s->user_namespace ? "user.glusterfs.volume-id" : XATTR_VOLUME_ID, s->directory);
     if (n < 0)
         return error_set(err, (int)n, "volume id of brick directory %s cannot be read: %s", s->directory,
                          strerror((int)-n));
@@ -119,16 +135,19 @@ static int check_volume_id(struct posix *s, struct error *err)
         return error_set(err, -EINVAL, "volume id of brick directory %s is %zd bytes long instead of 16", s->directory,
                          n);
     if (!gfid_equal(&have, &s->volume_id))
-        return error_set(err, -EINVAL, "brick directory %s belongs to volume %s, not to %s; correct 'option directory' "
-                                       "or 'option volume-id'", s->directory, gfid_format(&have, have_text),
-                         gfid_format(&s->volume_id, want_text));
+        return error_set(err, -EINVAL,
+                         "brick directory %s belongs to volume %s, not to %s; correct 'option directory' "
+                         "or 'option volume-id'",
+                         s->directory, gfid_format(&have, have_text), gfid_format(&s->volume_id, want_text));
     return 0;
 }
 
 static int no_room(struct posix *s, int e, struct error *err)
 {
-    return error_set(err, e, "file system of brick directory %s is full: there is no room for the brick's own files; "
-                             "free some space and start again", s->directory);
+    return error_set(err, e,
+                     "file system of brick directory %s is full: there is no room for the brick's own files; "
+                     "free some space and start again",
+                     s->directory);
 }
 
 static int check_root_gfid(struct posix *s, struct error *err)
@@ -149,9 +168,10 @@ static int check_root_gfid(struct posix *s, struct error *err)
     if (r < 0)
         return error_set(err, r, "gfid of brick directory %s cannot be read: %s", s->directory, strerror(-r));
     if (!gfid_is_root(&have))
-        return error_set(err, -EINVAL, "brick directory %s is not the root of a brick but something inside one (its gfid "
-                                       "is %s); 'option directory' must name the brick's top", s->directory,
-                         gfid_format(&have, text));
+        return error_set(err, -EINVAL,
+                         "brick directory %s is not the root of a brick but something inside one (its gfid "
+                         "is %s); 'option directory' must name the brick's top",
+                         s->directory, gfid_format(&have, text));
     return 0;
 }
 
@@ -175,8 +195,10 @@ static int make_root_handle(struct posix *s, struct error *err)
     if (fstat(s->brick_fd, &root) < 0)
         return -errno;
     if (fstatat(s->gfs_fd, rel, &there, 0) < 0 || there.st_ino != root.st_ino || there.st_dev != root.st_dev)
-        return error_set(err, -EINVAL, "%s/" PRIVATE_DIR "/%s does not lead back to the brick's top; is " PRIVATE_DIR
-                                       " of another brick mounted or copied here?", s->directory, rel);
+        return error_set(err, -EINVAL,
+                         "%s/" PRIVATE_DIR "/%s does not lead back to the brick's top; is " PRIVATE_DIR
+                         " of another brick mounted or copied here?",
+                         s->directory, rel);
     return 0;
 }
 
@@ -205,7 +227,7 @@ static int make_private_dirs(struct posix *s)
         const char *rel;
         uint32_t mode;
     } dirs[] = {
-        { "landfill", 0755 }, { "unlink", 0600 },           { "indices", 0600 },
+        { "landfill", 0755 },   { "unlink", 0600 },           { "indices", 0600 },
         { "changelogs", 0600 }, { "changelogs/htime", 0600 }, { "changelogs/csnap", 0600 },
     };
     int r = 0;
@@ -265,8 +287,10 @@ int handle_tree_make(struct posix *s, struct error *err)
         return error_set(err, r, "%s", own.text);
     if (r == -ENOSPC || r == -EDQUOT)
         return no_room(s, r, err);
-    return error_set(err, r, "%s/" PRIVATE_DIR " cannot be made or opened: %s; check its permissions and those of the "
-                             "brick directory", s->directory, strerror(-r));
+    return error_set(err, r,
+                     "%s/" PRIVATE_DIR " cannot be made or opened: %s; check its permissions and those of the "
+                     "brick directory",
+                     s->directory, strerror(-r));
 }
 
 /* ---- start and end ---- */

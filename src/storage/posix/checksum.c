@@ -58,7 +58,7 @@ FIBER int posix_rchecksum(struct translator *me, struct call *call, const struct
     SCOPED_FREE struct sum_job *j = NEW(struct sum_job);
     if (!b || !j)
         return -ENOMEM;
-    *j = (struct sum_job){
+    *j = (struct sum_job) {
         .fd = f->fd, .offset = q->offset, .size = (size_t)q->size, .sha256 = s->fips_rchecksum, .data = b->data
     };
     env_pool_run(me->env, sum_on_pool, j);

@@ -177,8 +177,8 @@ struct write_job {
     const uint8_t *data;
     size_t size;
     uint64_t offset;
-    bool at_end;  /* O_APPEND */
-    int rwf;      /* RWF_DSYNC, RWF_SYNC */
+    bool at_end; /* O_APPEND */
+    int rwf;     /* RWF_DSYNC, RWF_SYNC */
     struct stat pre, post;
     ssize_t n;
 };
@@ -284,9 +284,14 @@ FIBER int posix_write(struct translator *me, struct call *call, const struct req
     SCOPED_FREE struct write_job *j = NEW(struct write_job);
     if (!j)
         return -ENOMEM;
-    *j = (struct write_job){
-        .fd = f->fd, .direct_fd = direct ? direct->fd : -1, .data = q->data->data, .size = q->data->size,
-        .offset = q->offset, .at_end = q->fd && (q->fd->flags & O_APPEND), .rwf = write_flags(q),
+    *j = (struct write_job) {
+        .fd = f->fd,
+        .direct_fd = direct ? direct->fd : -1,
+        .data = q->data->data,
+        .size = q->data->size,
+        .offset = q->offset,
+        .at_end = q->fd && (q->fd->flags & O_APPEND),
+        .rwf = write_flags(q),
     };
     e = write_bytes(me, call, n, j);
     if (e < 0 || j->n < 0)
@@ -337,8 +342,8 @@ static void range_on_pool(void *arg)
         j->r = -errno;
         return;
     }
-    int r = j->mode < 0 ? ftruncate(j->fd, (off_t)j->offset)
-                        : fallocate(j->fd, j->mode, (off_t)j->offset, (off_t)j->size);
+    int r =
+        j->mode < 0 ? ftruncate(j->fd, (off_t)j->offset) : fallocate(j->fd, j->mode, (off_t)j->offset, (off_t)j->size);
     j->r = r < 0 ? -errno : 0;
     if (j->mode >= 0 && !(j->mode & FALLOC_FL_PUNCH_HOLE) && j->r == -ENOSPC)
         fallocate_undo(j);
@@ -361,7 +366,7 @@ static FIBER int range_op(struct translator *me, struct call *call, const struct
     SCOPED_FREE struct range_job *j = NEW(struct range_job);
     if (!j)
         return -ENOMEM;
-    *j = (struct range_job){ .fd = f->fd, .mode = mode, .offset = q->offset, .size = q->size };
+    *j = (struct range_job) { .fd = f->fd, .mode = mode, .offset = q->offset, .size = q->size };
     if (fstat(f->fd, &j->pre) < 0)
         return -errno;
     bool is_quick = mode < 0 && j->pre.st_size <= (1 << 20);
@@ -477,8 +482,11 @@ FIBER int posix_copy_range(struct translator *me, struct call *call, const struc
     SCOPED_FREE struct copy_job *j = NEW(struct copy_job);
     if (!j)
         return -ENOMEM;
-    *j = (struct copy_job){ .from = from->fd, .to = to->fd, .from_offset = q->offset, .to_offset = q->offset2,
-                            .size = MIN(q->size, (uint64_t)COPY_STEP_BYTES) };
+    *j = (struct copy_job) { .from = from->fd,
+                             .to = to->fd,
+                             .from_offset = q->offset,
+                             .to_offset = q->offset2,
+                             .size = MIN(q->size, (uint64_t)COPY_STEP_BYTES) };
     e = fiber_mutex_lock(&n2->busy, &call->scope);
     if (e < 0)
         return e;
@@ -574,12 +582,18 @@ FIBER int posix_statfs(struct translator *me, struct call *call, const struct re
     uint64_t reserved = s->reserve.is_percent ? (uint64_t)((double)v.f_blocks * s->reserve.percent / 100)
                                               : s->reserve.size_bytes / v.f_frsize;
     uint64_t n = s->shared_brick_count ? s->shared_brick_count : 1;
-    *out = (struct fs_stat){
-        .bsize = v.f_bsize, .frsize = v.f_frsize, .blocks = v.f_blocks / n,
+    *out = (struct fs_stat) {
+        .bsize = v.f_bsize,
+        .frsize = v.f_frsize,
+        .blocks = v.f_blocks / n,
         .bfree = (v.f_bfree > reserved ? v.f_bfree - reserved : 0) / n,
         .bavail = (v.f_bavail > reserved ? v.f_bavail - reserved : 0) / n,
-        .files = v.f_files / n, .ffree = v.f_ffree / n, .favail = v.f_favail / n,
-        .fsid = v.f_fsid, .flag = v.f_flag, .namemax = v.f_namemax,
+        .files = v.f_files / n,
+        .ffree = v.f_ffree / n,
+        .favail = v.f_favail / n,
+        .fsid = v.f_fsid,
+        .flag = v.f_flag,
+        .namemax = v.f_namemax,
     };
     if (!s->export_statfs_size)
         out->blocks = out->bfree = out->bavail = out->files = out->ffree = out->favail = 0;

@@ -2,11 +2,11 @@
 #include "storage/posix/posix_internal.h"
 #include <sys/syscall.h>
 
-#define DENTS_BYTES       32768
-#define QUICK_NS          1000000       /* a job that took less did not wait for the disk */
-#define HOT_NS            1000000000ull /* how long the directory then counts as being in memory */
-#define ENTRY_BYTES       32  /* of a readdir entry in a message, besides the name */
-#define ENTRY_STAT_BYTES  224 /* of a readdirp entry */
+#define DENTS_BYTES      32768
+#define QUICK_NS         1000000       /* a job that took less did not wait for the disk */
+#define HOT_NS           1000000000ull /* how long the directory then counts as being in memory */
+#define ENTRY_BYTES      32            /* of a readdir entry in a message, besides the name */
+#define ENTRY_STAT_BYTES 224           /* of a readdirp entry */
 
 FIBER int posix_opendir(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
@@ -215,10 +215,17 @@ static FIBER int list(struct translator *me, struct call *call, const struct req
     if (own->type != S_IFDIR)
         return -ENOTDIR;
     SCOPED_FREE uint8_t *bytes = mem_alloc(DENTS_BYTES);
-    struct listing l = { .me = me, .call = call, .q = q, .dir = own, .node = n, .with_stat = with_stat,
-                         .is_root = gfid_is_root(&q->inode->gfid), .left = q->size, .out = dir_entries_new(),
-                         .skip_directories = (p && p->skip_directories) ||
-                                             dict_has(q->xdata, "readdir-filter-directories") };
+    struct listing l = { .me = me,
+                         .call = call,
+                         .q = q,
+                         .dir = own,
+                         .node = n,
+                         .with_stat = with_stat,
+                         .is_root = gfid_is_root(&q->inode->gfid),
+                         .left = q->size,
+                         .out = dir_entries_new(),
+                         .skip_directories =
+                             (p && p->skip_directories) || dict_has(q->xdata, "readdir-filter-directories") };
     int e = bytes && l.out ? 0 : -ENOMEM;
     struct dents_job j = { .fd = own->fd, .offset = q->offset, .bytes = bytes, .with_stat = with_stat };
     while (e == 0 && !l.is_full) {

@@ -26,7 +26,7 @@ static int victim_look(struct translator *me, struct pfile *dir, const char *nam
 {
     struct posix *s = me->state;
 
-    *v = (struct victim){ .gfid = gfid_null };
+    *v = (struct victim) { .gfid = gfid_null };
     if (fstatat(dir->fd, name, &v->st, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
     v->node = node_by_ino(s, v->st.st_ino);
@@ -520,7 +520,7 @@ FIBER int posix_rename(struct translator *me, struct call *call, const struct re
     SCOPED_FREE struct move *m = NEW(struct move);
     if (!m)
         return -ENOMEM;
-    *m = (struct move){ .me = me, .call = call, .q = q };
+    *m = (struct move) { .me = me, .call = call, .q = q };
     int e = move_start(m);
     if (e == 0)
         e = move_look(m);

@@ -93,10 +93,9 @@ static int get_pathinfo(struct question *w)
                        : s->hostname                             ? s->hostname
                                                                  : env_host_name(w->me->env);
     SCOPED_FREE char *path = inode_paths(w, 1, &r);
-    SCOPED_FREE char *text =
-        path ? mem_printf("<POSIX(%s):%s:%s%s>", s->directory, host, s->directory, path)
-             : mem_printf("<POSIX(%s):%s:%s/" PRIVATE_DIR "/%s>", s->directory, host, s->directory,
-                          handle_rel(&w->node->gfid, handle));
+    SCOPED_FREE char *text = path ? mem_printf("<POSIX(%s):%s:%s%s>", s->directory, host, s->directory, path)
+                                  : mem_printf("<POSIX(%s):%s:%s/" PRIVATE_DIR "/%s>", s->directory, host, s->directory,
+                                               handle_rel(&w->node->gfid, handle));
     return text ? put_text(w, text) : -ENOMEM;
 }
 
@@ -231,9 +230,7 @@ FIBER int posix_getxattr(struct translator *me, struct call *call, const struct 
     SCOPED(dict_unref) struct dict *answers = dict_new();
     if (!answers)
         return -ENOMEM;
-    struct question w = {
-        .me = me, .call = call, .node = n, .file = f, .name = q->text, .answers = answers
-    };
+    struct question w = { .me = me, .call = call, .node = n, .file = f, .name = q->text, .answers = answers };
     e = q->text ? get_by_name(&w) : get_all(&w);
     if (e >= 0)
         r->xattrs = take(answers);

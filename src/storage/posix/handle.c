@@ -126,8 +126,8 @@ static int settle_existing(struct posix *s, const char *rel, const struct gfid *
     return unlinkat(s->gfs_fd, rel, 0) < 0 && errno != ENOENT ? -errno : -EAGAIN;
 }
 
-int handle_make(struct posix *s, const struct gfid *g, struct pfile *dir, const struct gfid *dir_gfid,
-                const char *name, bool is_dir)
+int handle_make(struct posix *s, const struct gfid *g, struct pfile *dir, const struct gfid *dir_gfid, const char *name,
+                bool is_dir)
 {
     char rel[HANDLE_REL_LEN + 1], text[DIR_LINK_MAX];
     const char *dir_text = NULL;
@@ -243,8 +243,7 @@ static bool is_dir_handle(int dir_fd, const char *rel, const struct stat *st)
     return handle_parse_dir_text(text, &parent, &name) == 0;
 }
 
-int handle_open(struct posix *s, const struct gfid *g, bool cached_only, struct pfile **ret_file,
-                bool *ret_is_unlinked)
+int handle_open(struct posix *s, const struct gfid *g, bool cached_only, struct pfile **ret_file, bool *ret_is_unlinked)
 {
     char rel_text[HANDLE_REL_LEN + 1];
     struct stat st;

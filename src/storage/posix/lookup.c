@@ -211,9 +211,10 @@ static int adopt(struct translator *me, const struct request *q, struct pfile *d
                  struct inode **ret_inode, struct pnode **ret_node)
 {
     struct posix *s = me->state;
-    SCOPED(inode_unref) struct inode *inode = q->inode && gfid_equal(&q->inode->gfid, &f->gfid)
-                                                  ? inode_ref(q->inode)
-                                                  : inode_table_get(me->graph, &f->gfid, f->st.st_mode & S_IFMT);
+    SCOPED(inode_unref)
+    struct inode *inode = q->inode && gfid_equal(&q->inode->gfid, &f->gfid)
+                              ? inode_ref(q->inode)
+                              : inode_table_get(me->graph, &f->gfid, f->st.st_mode & S_IFMT);
     struct pnode *n = inode ? node_of(me, inode) : NULL;
     if (!n)
         return -ENOMEM;
@@ -282,7 +283,7 @@ static FIBER int lookup_name(struct translator *me, struct call *call, const str
     if (gfid_is_null(&f.gfid))
         return fill_without_gfid(me, call, q, &f, r);
     SCOPED(inode_unref) struct inode *inode = NULL;
-    struct pnode *n;
+    struct pnode *n = NULL;
     e = adopt(me, q, dir, &f, &inode, &n);
     if (e == 0)
         e = fill(me, call, q, n, &f, r);

@@ -2,8 +2,8 @@
 #include "storage/posix/posix_internal.h"
 #include <sys/syscall.h>
 
-#define HOT_NS      1000000000ull /* how long a directory counts as being in the kernel's caches */
-#define HOT_JOB_NS  300000        /* a pool look-up that took less did not wait for the disk */
+#define HOT_NS     1000000000ull /* how long a directory counts as being in the kernel's caches */
+#define HOT_JOB_NS 300000        /* a pool look-up that took less did not wait for the disk */
 
 /* ---- files ---- */
 
@@ -14,7 +14,7 @@ struct pfile *pfile_new(int fd, bool is_path, const struct stat *st)
         close(fd);
         return NULL;
     }
-    *f = (struct pfile){ .fd = fd, .refs = 1, .is_path = is_path, .type = st->st_mode & S_IFMT, .ino = st->st_ino };
+    *f = (struct pfile) { .fd = fd, .refs = 1, .is_path = is_path, .type = st->st_mode & S_IFMT, .ino = st->st_ino };
     return f;
 }
 

@@ -3,8 +3,9 @@
 #include "storage/posix/posix_internal.h"
 
 static const char *const namespaces[] = { "auto", "trusted", "user", NULL };
-static const char *const fsync_modes[] = { "none", "syncfs", "syncfs-single-fsync", "reverse-fsync",
-                                           "syncfs-reverse-fsync", NULL };
+static const char *const fsync_modes[] = {
+    "none", "syncfs", "syncfs-single-fsync", "reverse-fsync", "syncfs-reverse-fsync", NULL
+};
 
 static const struct option posix_options[] = {
     OPT_PATH("directory", struct posix, directory, .help = "the brick: an absolute path"),
@@ -105,7 +106,7 @@ static FIBER int posix_start(struct translator *me, struct error *err)
     if (r < 0)
         return r;
     watch_start(me);
-    notify_parents(me, &(struct event){ .kind = EVENT_CHILD_UP });
+    notify_parents(me, &(struct event) { .kind = EVENT_CHILD_UP });
     return 0;
 }
 

@@ -24,13 +24,13 @@
 #include <unistd.h>
 #include <uthash.h>
 
-#define XATTR_BYTES_MAX  65536
-#define HANDLE_REL_LEN   (2 + 1 + 2 + 1 + GFID_TEXT_LEN)     /* "xx/yy/<gfid text>" */
-#define DIR_LINK_MAX     (6 + 6 + GFID_TEXT_LEN + 1 + 255 + 1) /* text of a directory's handle, with NUL */
-#define MDATA_BYTES      57
-#define NODE_FILES_MAX   8192 /* cached descriptors; lowered to a quarter of RLIMIT_NOFILE at start */
-#define PRIVATE_DIR      ".glusterfs"
-#define PAGE_BYTES       4096
+#define XATTR_BYTES_MAX 65536
+#define HANDLE_REL_LEN  (2 + 1 + 2 + 1 + GFID_TEXT_LEN)       /* "xx/yy/<gfid text>" */
+#define DIR_LINK_MAX    (6 + 6 + GFID_TEXT_LEN + 1 + 255 + 1) /* text of a directory's handle, with NUL */
+#define MDATA_BYTES     57
+#define NODE_FILES_MAX  8192 /* cached descriptors; lowered to a quarter of RLIMIT_NOFILE at start */
+#define PRIVATE_DIR     ".glusterfs"
+#define PAGE_BYTES      4096
 
 #define XATTR_GFID      "trusted.gfid"
 #define XATTR_MDATA     "trusted.glusterfs.mdata"
@@ -59,16 +59,16 @@ struct posix {
     /* the brick */
     int brick_fd, gfs_fd, unlink_fd;
     struct gfid volume_id;
-    bool user_namespace;     /* trusted.* is kept as user.* */
-    bool can_chown;          /* the process may give files away */
-    uint64_t dev;            /* st_dev of the brick */
+    bool user_namespace; /* trusted.* is kept as user.* */
+    bool can_chown;      /* the process may give files away */
+    uint64_t dev;        /* st_dev of the brick */
 
     /* disk reserve */
     int64_t room_bytes; /* may be written before the file system is asked again */
     uint64_t room_until_ns;
 
-    struct pnode *nodes;   /* uthash by inode number: pnodes with a cached file */
-    struct list node_lru;  /* of pnodes with a cached file, oldest first */
+    struct pnode *nodes;  /* uthash by inode number: pnodes with a cached file */
+    struct list node_lru; /* of pnodes with a cached file, oldest first */
     uint32_t node_files, node_files_max;
 
     struct timer health_timer, janitor_timer;
@@ -80,9 +80,9 @@ struct posix {
     bool crashed;
 
     /* Used between two suspensions only. */
-    char *path;    /* PATH_MAX */
-    char *value;   /* XATTR_BYTES_MAX + 1 */
-    char *names;   /* XATTR_BYTES_MAX */
+    char *path;  /* PATH_MAX */
+    char *value; /* XATTR_BYTES_MAX + 1 */
+    char *names; /* XATTR_BYTES_MAX */
 
     uint64_t inline_ops, pool_ops; /* statedump */
 };
@@ -117,9 +117,9 @@ struct pnode {
 
 struct pfd { /* fd ctx */
     struct pfile *file;
-    struct pfile *direct; /* a second descriptor with O_DIRECT, or NULL */
-    struct pnode *node;   /* borrowed: the fd holds its inode */
-    DIR *dir;             /* directories, once read */
+    struct pfile *direct;  /* a second descriptor with O_DIRECT, or NULL */
+    struct pnode *node;    /* borrowed: the fd holds its inode */
+    DIR *dir;              /* directories, once read */
     bool skip_directories; /* readdir-filter-directories at opendir */
     bool busy;             /* a fiber is reading dir on the pool */
 };
@@ -129,7 +129,7 @@ struct pfile *pfile_ref(struct pfile *f);
 void pfile_unref(struct pfile *f);
 DEFINE_SCOPED(pfile_unref, struct pfile)
 
-struct pnode *node_of(struct translator *me, struct inode *inode); /* made if need be; NULL for lack of memory */
+struct pnode *node_of(struct translator *me, struct inode *inode);       /* made if need be; NULL for lack of memory */
 struct pnode *node_find(struct translator *me, const struct gfid *gfid); /* of a live inode object, else NULL */
 void node_set_file(struct posix *s, struct pnode *n, struct pfile *f);
 void node_drop_file(struct posix *s, struct pnode *n);
@@ -161,8 +161,8 @@ void handle_dir_text(const struct gfid *parent, const char *name, char text[stat
 int handle_parse_dir_text(const char *text, struct gfid *ret_parent, const char **ret_name);
 int handle_read_dir(struct posix *s, const struct gfid *g, char text[static DIR_LINK_MAX]);
 /* Makes the handle of the entry (hard link or symlink). There already for the same inode: 0; for another: -EEXIST. */
-int handle_make(struct posix *s, const struct gfid *g, struct pfile *dir, const struct gfid *dir_gfid,
-                const char *name, bool is_dir);
+int handle_make(struct posix *s, const struct gfid *g, struct pfile *dir, const struct gfid *dir_gfid, const char *name,
+                bool is_dir);
 int handle_remove(struct posix *s, const struct gfid *g);
 /* Opens what the handle names; .glusterfs/unlink is looked into as well. -ENOENT when there is nothing, after removing
  * a dangling handle. Blocks: from the pool unless cached_only. -EAGAIN: not at hand. */
@@ -176,10 +176,10 @@ int handle_tree_make(struct posix *s, struct error *err);
 /* ---- xattrs (xattr.c, xattr_side.c) ---- */
 
 struct xnode {
-    int fd;           /* -1: use path */
+    int fd; /* -1: use path */
     const char *path;
-    bool follow;      /* path is /proc/self/fd/N: its last step is to be taken */
-    bool is_special;  /* symlink, device, fifo, socket */
+    bool follow;     /* path is /proc/self/fd/N: its last step is to be taken */
+    bool is_special; /* symlink, device, fifo, socket */
     uint64_t ino;
 };
 
@@ -256,7 +256,8 @@ void watch_start(struct translator *me);
 FIBER void watch_stop(struct translator *me);
 int landfill_move(struct posix *s, struct pfile *dir, const char *name, const struct gfid *g);
 
-#define OP(name) FIBER int posix_##name(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+#define OP(name) \
+    FIBER int posix_##name(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 OP(lookup);
 OP(stat);
 OP(readlink);

@@ -80,9 +80,9 @@ static void health_failed(struct translator *me, const char *why)
     if (s->has_failed)
         return;
     s->has_failed = true;
-    TLOG(me, LOG_CRITICAL, "brick-failed", "path=%s reason=%s the brick stops serving; look at the disk and the kernel's log",
-         s->directory, why);
-    notify_parents(me, &(struct event){ .kind = EVENT_STORAGE_FAILED, .text = why });
+    TLOG(me, LOG_CRITICAL, "brick-failed",
+         "path=%s reason=%s the brick stops serving; look at the disk and the kernel's log", s->directory, why);
+    notify_parents(me, &(struct event) { .kind = EVENT_STORAGE_FAILED, .text = why });
 }
 
 static void health_done(void *arg)
@@ -98,7 +98,8 @@ static void health_done(void *arg)
     mem_free(h);
     watch_ended(me, &s->health_running);
     if (!s->is_stopping && !s->has_failed)
-        timer_start(me->env, &s->health_timer, env_deadline_ms(me->env, s->health_interval_s * 1000ull), health_due, me);
+        timer_start(me->env, &s->health_timer, env_deadline_ms(me->env, s->health_interval_s * 1000ull), health_due,
+                    me);
 }
 
 static void health_late(void *arg)
@@ -128,7 +129,8 @@ static void health_due(void *arg)
     }
     s->health_running = true;
     if (s->health_timeout_s)
-        timer_start(me->env, &s->health_timer, env_deadline_ms(me->env, s->health_timeout_s * 1000ull), health_late, me);
+        timer_start(me->env, &s->health_timer, env_deadline_ms(me->env, s->health_timeout_s * 1000ull), health_late,
+                    me);
 }
 
 /* ---- landfill ---- */
@@ -246,7 +248,7 @@ static void janitor_due(void *arg)
     struct janitor *j = s->disable_landfill_purge ? NULL : NEW(struct janitor);
 
     if (j)
-        *j = (struct janitor){ .me = me, .s = s };
+        *j = (struct janitor) { .me = me, .s = s };
     if (!j || env_pool_post(me->env, janitor_job, janitor_done, j) < 0) {
         mem_free(j);
         timer_start(me->env, &s->janitor_timer, env_deadline_ms(me->env, s->janitor_s * 1000ull), janitor_due, me);

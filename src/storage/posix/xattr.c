@@ -10,7 +10,7 @@
 
 /* What user.X means trusted.X when names are listed in user mode: X begins with one of these. */
 static const char *const internal_prefixes[] = {
-    "gfid",    "gfid2path.", "pgfid.", "glusterfs.", "afr.",     "ec.",       "bit-rot.",   "ta.",
+    "gfid",    "gfid2path.",  "pgfid.",     "glusterfs.", "afr.",     "ec.",  "bit-rot.",  "ta.",
     "SGI_ACL", "reten_state", "start_time", "cloudsync.", "overlay.", "gfs.", "add-brick", NULL,
 };
 
@@ -71,7 +71,7 @@ struct xnode xnode_of_file(struct posix *s, const struct pfile *f)
 struct xnode xnode_of_entry(struct posix *s, const struct pfile *dir, const char *name, const struct stat *st)
 {
     snprintf(s->path, PATH_MAX, "/proc/self/fd/%d/%s", dir->fd, name);
-    return (struct xnode){
+    return (struct xnode) {
         .fd = -1, .path = s->path, .is_special = !S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode), .ino = st->st_ino
     };
 }
@@ -105,7 +105,8 @@ static int set_once(const struct xnode *x, const char *name, const void *data, s
 static int set_with_mode_lifted(const struct xnode *x, const char *name, const void *data, size_t size_bytes, int flags)
 {
     struct stat st;
-    if (x->fd < 0 || fstat(x->fd, &st) < 0 || (st.st_mode & S_IWUSR) || fchmod(x->fd, (st.st_mode & 07777) | S_IWUSR) < 0)
+    if (x->fd < 0 || fstat(x->fd, &st) < 0 || (st.st_mode & S_IWUSR) ||
+        fchmod(x->fd, (st.st_mode & 07777) | S_IWUSR) < 0)
         return -EACCES;
     int r = set_once(x, name, data, size_bytes, flags);
     if (fchmod(x->fd, st.st_mode & 07777) < 0 && r == 0)

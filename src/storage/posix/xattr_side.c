@@ -359,8 +359,7 @@ static int index_rebuild_dir(struct posix *s, const char *rel_dir)
         struct gfid g;
         struct stat st;
         char handle[HANDLE_REL_LEN + 1];
-        if (gfid_parse(e->d_name, &g) == 0 &&
-            fstatat(s->gfs_fd, handle_rel(&g, handle), &st, AT_SYMLINK_NOFOLLOW) == 0)
+        if (gfid_parse(e->d_name, &g) == 0 && fstatat(s->gfs_fd, handle_rel(&g, handle), &st, AT_SYMLINK_NOFOLLOW) == 0)
             r = index_make(s, st.st_ino, &g);
     }
     closedir(dir);
