@@ -32,7 +32,7 @@ int mdata_decode(const void *data, size_t size_bytes, struct mdata_times *ret)
     return 0;
 }
 
-void node_load_mdata(struct posix *s, struct pnode *n, const struct xnode *x)
+void pnode_load_mdata(struct posix *s, struct pnode *n, const struct xnode *x)
 {
     uint8_t bytes[MDATA_BYTES];
 
@@ -98,7 +98,7 @@ int mdata_stamp(struct posix *s, struct pnode *n, const struct pfile *f, const s
     if (!s->ctime || !flags)
         return 0;
     struct xnode x = xnode_of_file(s, f);
-    node_load_mdata(s, n, &x);
+    pnode_load_mdata(s, n, &x);
     struct mdata_times m = n->mdata;
     if (!n->has_mdata) {
         struct stat st;
@@ -136,13 +136,13 @@ void posix_iatt(struct posix *s, struct pnode *n, const struct gfid *g, const st
     ret->ctime_nsec = n->mdata.ctime_nsec;
 }
 
-int file_iatt(struct posix *s, struct pnode *n, const struct pfile *f, struct iatt *ret)
+int pfile_iatt(struct posix *s, struct pnode *n, const struct pfile *f, struct iatt *ret)
 {
     struct stat st;
     if (fstat(f->fd, &st) < 0)
         return -errno;
     struct xnode x = xnode_of_file(s, f);
-    node_load_mdata(s, n, &x);
+    pnode_load_mdata(s, n, &x);
     posix_iatt(s, n, &n->gfid, &st, ret);
     return 0;
 }
@@ -153,26 +153,26 @@ FIBER int posix_stat(struct translator *me, struct call *call, const struct requ
 {
     struct posix *s = me->state;
     SCOPED(pfile_unref) struct pfile *f = NULL;
-    int e = request_file(me, q, &f);
+    int e = pnode_of_request(me, q, &f);
     if (e < 0)
         return e;
-    struct pnode *n = node_of(me, q->inode);
+    struct pnode *n = pnode_of(me, q->inode);
     if (!n)
         return -ENOMEM;
-    e = file_iatt(s, n, f, &r->stat);
+    e = pfile_iatt(s, n, f, &r->stat);
     if (e < 0 || !q->xdata)
         return e;
     struct stat st;
     if (fstat(f->fd, &st) < 0)
         return -errno;
     struct xnode x = xnode_of_file(s, f);
-    return answer_questions(me, call, n, &x, &st, q->xdata, &r->xdata);
+    return posix_answer(me, call, n, &x, &st, q->xdata, &r->xdata);
 }
 
 FIBER int posix_access(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     SCOPED(pfile_unref) struct pfile *f = NULL;
-    int e = node_file(me, q->inode, &f);
+    int e = pnode_file(me, q->inode, &f);
     if (e < 0)
         return e;
     /* Permissions of users are features/access-control's business; what remains is what nobody may do. */
@@ -188,12 +188,12 @@ FIBER int posix_readlink(struct translator *me, struct call *call, const struct 
 {
     struct posix *s = me->state;
     SCOPED(pfile_unref) struct pfile *f = NULL;
-    int e = node_file(me, q->inode, &f);
+    int e = pnode_file(me, q->inode, &f);
     if (e < 0)
         return e;
     if (f->type != S_IFLNK)
         return -EINVAL;
-    struct pnode *n = node_of(me, q->inode);
+    struct pnode *n = pnode_of(me, q->inode);
     if (!n)
         return -ENOMEM;
     ssize_t len = readlinkat(f->fd, "", s->path, PATH_MAX - 1);
@@ -207,7 +207,7 @@ FIBER int posix_readlink(struct translator *me, struct call *call, const struct 
         return -ENOMEM;
     e = mdata_stamp(s, n, f, call, false);
     if (e == 0)
-        e = file_iatt(s, n, f, &r->stat);
+        e = pfile_iatt(s, n, f, &r->stat);
     if (e < 0)
         return e;
     r->text = take(text);
@@ -250,7 +250,7 @@ static int set_times(struct posix *s, struct pfile *f, const struct iatt *a, uin
     if (!f->is_path)
         return futimens(f->fd, t) < 0 ? -errno : 0;
     char handle[HANDLE_REL_LEN + 1];
-    struct pnode *n = node_by_ino(s, f->ino);
+    struct pnode *n = pnode_by_ino(s, f->ino);
     if (n && utimensat(s->gfs_fd, handle_rel(&n->gfid, handle), t, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;
     snprintf(s->path, PATH_MAX, "/proc/self/fd/%d", f->fd);
@@ -322,19 +322,19 @@ FIBER int posix_setattr(struct translator *me, struct call *call, const struct r
 {
     struct posix *s = me->state;
     SCOPED(pfile_unref) struct pfile *f = NULL;
-    int e = request_file(me, q, &f);
+    int e = pnode_of_request(me, q, &f);
     if (e < 0)
         return e;
-    struct pnode *n = node_of(me, q->inode);
+    struct pnode *n = pnode_of(me, q->inode);
     if (!n)
         return -ENOMEM;
     struct iatt pre;
-    e = file_iatt(s, n, f, &pre);
+    e = pfile_iatt(s, n, f, &pre);
     if (e == 0)
         e = apply_attrs(s, n, f, call, q);
     struct iatt post;
     if (e == 0)
-        e = file_iatt(s, n, f, &post);
+        e = pfile_iatt(s, n, f, &post);
     if (e < 0)
         return e;
     r->pre = pre;

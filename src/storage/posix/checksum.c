@@ -47,7 +47,7 @@ FIBER int posix_rchecksum(struct translator *me, struct call *call, const struct
 {
     struct posix *s = me->state;
     SCOPED(pfile_unref) struct pfile *f = NULL;
-    int e = request_file(me, q, &f);
+    int e = pnode_of_request(me, q, &f);
     if (e < 0)
         return e;
     if (f->type != S_IFREG || f->is_path)

@@ -47,12 +47,12 @@ FIBER int posix_open(struct translator *me, struct call *call, const struct requ
     SCOPED(pfile_unref) struct pfile *f = NULL;
     void **slot = fd_ctx(q->fd, me);
 
-    int e = node_file(me, q->inode, &f);
+    int e = pnode_file(me, q->inode, &f);
     if (e == 0)
         e = open_checked(f, q->flags);
     if (e < 0)
         return e;
-    struct pnode *n = node_of(me, q->inode);
+    struct pnode *n = pnode_of(me, q->inode);
     if ((q->flags & O_TRUNC) && (q->flags & O_ACCMODE) != O_RDONLY) {
         e = fiber_mutex_lock(&n->busy, &call->scope);
         if (e < 0)
@@ -126,7 +126,7 @@ FIBER int posix_read(struct translator *me, struct call *call, const struct requ
 {
     struct posix *s = me->state;
     SCOPED(pfile_unref) struct pfile *f = NULL;
-    int e = request_file(me, q, &f);
+    int e = pnode_of_request(me, q, &f);
     if (e == 0)
         e = open_checked(f, O_RDONLY);
     if (e < 0)
@@ -141,7 +141,7 @@ FIBER int posix_read(struct translator *me, struct call *call, const struct requ
     if (!b)
         return -ENOMEM;
     struct read_job j = { .fd = f->fd, .offset = q->offset, .size = size, .data = b->data };
-    struct pfd *p = fd_state(me, q->fd);
+    struct pfd *p = pfd_of(me, q->fd);
     SCOPED(pfile_unref) struct pfile *direct = p && p->direct ? pfile_ref(p->direct) : NULL;
     if (size && direct && is_aligned(q->offset, b->capacity, b->data)) {
         j.fd = direct->fd;
@@ -154,15 +154,15 @@ FIBER int posix_read(struct translator *me, struct call *call, const struct requ
     if (j.n < 0)
         return (int)j.n;
     b->size = (size_t)j.n;
-    struct pnode *n = node_of(me, q->inode);
+    struct pnode *n = pnode_of(me, q->inode);
     if (!n)
         return -ENOMEM;
     e = mdata_stamp(s, n, f, call, false);
     if (e == 0)
-        e = file_iatt(s, n, f, &r->stat);
+        e = pfile_iatt(s, n, f, &r->stat);
     if (e == 0 && q->xdata) {
         struct xnode x = xnode_of_file(s, f);
-        e = answer_questions(me, call, n, &x, &st, q->xdata, &r->xdata);
+        e = posix_answer(me, call, n, &x, &st, q->xdata, &r->xdata);
     }
     if (e < 0)
         return e;
@@ -248,7 +248,7 @@ static int answer_write(struct translator *me, struct call *call, const struct r
     if (!q->xdata)
         return 0;
     struct xnode x = xnode_of_file(me->state, f);
-    int e = answer_questions(me, call, n, &x, &j->post, q->xdata, &r->xdata);
+    int e = posix_answer(me, call, n, &x, &j->post, q->xdata, &r->xdata);
     if (e == 0 && dict_has(q->xdata, "glusterfs.write-is-append"))
         e = dict_put_uint(&r->xdata, "glusterfs.write-is-append", j->offset >= (uint64_t)j->pre.st_size);
     return e;
@@ -267,19 +267,19 @@ FIBER int posix_write(struct translator *me, struct call *call, const struct req
 {
     struct posix *s = me->state;
     SCOPED(pfile_unref) struct pfile *f = NULL;
-    struct pnode *n = node_of(me, q->inode);
-    int e = n ? request_file(me, q, &f) : -ENOMEM;
+    struct pnode *n = pnode_of(me, q->inode);
+    int e = n ? pnode_of_request(me, q, &f) : -ENOMEM;
     if (e == 0)
         e = open_checked(f, O_RDWR);
     if (e == 0)
-        e = room_check(s, call, q->xdata, q->data->size);
+        e = posix_room_check(s, call, q->xdata, q->data->size);
     if (e == 0)
         e = check_overwrite(s, q, f);
     if (e == 0 && !posix_step(s))
         e = -ESHUTDOWN;
     if (e < 0)
         return e;
-    struct pfd *p = fd_state(me, q->fd);
+    struct pfd *p = pfd_of(me, q->fd);
     SCOPED(pfile_unref) struct pfile *direct = p && p->direct ? pfile_ref(p->direct) : NULL;
     SCOPED_FREE struct write_job *j = NEW(struct write_job);
     if (!j)
@@ -297,7 +297,7 @@ FIBER int posix_write(struct translator *me, struct call *call, const struct req
     if (e < 0 || j->n < 0)
         return e < 0 ? e : (int)j->n;
     struct xnode x = xnode_of_file(s, f);
-    node_load_mdata(s, n, &x);
+    pnode_load_mdata(s, n, &x);
     posix_iatt(s, n, &n->gfid, &j->pre, &r->pre);
     e = mdata_stamp(s, n, f, call, false);
     posix_iatt(s, n, &n->gfid, &j->post, &r->post);
@@ -355,8 +355,8 @@ static FIBER int range_op(struct translator *me, struct call *call, const struct
 {
     struct posix *s = me->state;
     SCOPED(pfile_unref) struct pfile *f = NULL;
-    struct pnode *n = node_of(me, q->inode);
-    int e = n ? request_file(me, q, &f) : -ENOMEM;
+    struct pnode *n = pnode_of(me, q->inode);
+    int e = n ? pnode_of_request(me, q, &f) : -ENOMEM;
     if (e == 0)
         e = open_checked(f, O_RDWR);
     if (e == 0 && !posix_step(s))
@@ -382,7 +382,7 @@ static FIBER int range_op(struct translator *me, struct call *call, const struct
     if (j->r < 0)
         return j->r;
     struct xnode x = xnode_of_file(s, f);
-    node_load_mdata(s, n, &x);
+    pnode_load_mdata(s, n, &x);
     posix_iatt(s, n, &n->gfid, &j->pre, &r->pre);
     e = mdata_stamp(s, n, f, call, false);
     posix_iatt(s, n, &n->gfid, &j->post, &r->post);
@@ -403,7 +403,7 @@ FIBER int posix_allocate(struct translator *me, struct call *call, const struct 
     if (q->flags & ~(uint32_t)(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
         return -EOPNOTSUPP; /* moving data inside a file would break replicas and shards */
     if (!(q->flags & FALLOC_FL_PUNCH_HOLE)) {
-        int e = room_check(me->state, call, q->xdata, q->size);
+        int e = posix_room_check(me->state, call, q->xdata, q->size);
         if (e < 0)
             return e;
     }
@@ -413,7 +413,7 @@ FIBER int posix_allocate(struct translator *me, struct call *call, const struct 
 FIBER int posix_seek(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     SCOPED(pfile_unref) struct pfile *f = NULL;
-    int e = request_file(me, q, &f);
+    int e = pnode_of_request(me, q, &f);
     if (e == 0)
         e = open_checked(f, O_RDONLY);
     if (e < 0)
@@ -467,16 +467,16 @@ FIBER int posix_copy_range(struct translator *me, struct call *call, const struc
     struct request target = { .inode = q->inode2, .fd = q->fd2 };
     if (!q->inode2)
         return -EINVAL;
-    struct pnode *n = node_of(me, q->inode), *n2 = node_of(me, q->inode2);
-    int e = n && n2 ? request_file(me, q, &from) : -ENOMEM;
+    struct pnode *n = pnode_of(me, q->inode), *n2 = pnode_of(me, q->inode2);
+    int e = n && n2 ? pnode_of_request(me, q, &from) : -ENOMEM;
     if (e == 0)
-        e = request_file(me, &target, &to);
+        e = pnode_of_request(me, &target, &to);
     if (e == 0)
         e = open_checked(from, O_RDONLY);
     if (e == 0)
         e = open_checked(to, O_RDWR);
     if (e == 0)
-        e = room_check(s, call, q->xdata, q->size);
+        e = posix_room_check(s, call, q->xdata, q->size);
     if (e < 0)
         return e;
     SCOPED_FREE struct copy_job *j = NEW(struct copy_job);
@@ -495,12 +495,12 @@ FIBER int posix_copy_range(struct translator *me, struct call *call, const struc
     if (j->n < 0)
         return (int)j->n;
     struct xnode x = xnode_of_file(s, to);
-    node_load_mdata(s, n2, &x);
+    pnode_load_mdata(s, n2, &x);
     posix_iatt(s, n2, &n2->gfid, &j->pre, &r->pre);
     e = mdata_stamp(s, n2, to, call, false);
     posix_iatt(s, n2, &n2->gfid, &j->post, &r->post);
     if (e == 0)
-        e = file_iatt(s, n, from, &r->stat);
+        e = pfile_iatt(s, n, from, &r->stat);
     return e < 0 ? e : (int)j->n;
 }
 
@@ -527,14 +527,14 @@ FIBER int posix_fsync(struct translator *me, struct call *call, const struct req
 {
     struct posix *s = me->state;
     SCOPED(pfile_unref) struct pfile *f = NULL;
-    struct pnode *n = node_of(me, q->inode);
-    int e = n ? request_file(me, q, &f) : -ENOMEM;
+    struct pnode *n = pnode_of(me, q->inode);
+    int e = n ? pnode_of_request(me, q, &f) : -ENOMEM;
     if (e < 0)
         return e;
     if (f->is_path)
         return 0;
     struct iatt pre;
-    e = file_iatt(s, n, f, &pre);
+    e = pfile_iatt(s, n, f, &pre);
     if (e < 0)
         return e;
     struct sync_job j = { .fd = f->fd, .data_only = q->flags & 1 };
@@ -542,7 +542,7 @@ FIBER int posix_fsync(struct translator *me, struct call *call, const struct req
     env_pool_run(me->env, sync_on_pool, &j);
     if (j.r < 0)
         return j.r;
-    e = file_iatt(s, n, f, &r->post);
+    e = pfile_iatt(s, n, f, &r->post);
     if (e < 0)
         return e;
     r->pre = pre;
@@ -552,14 +552,14 @@ FIBER int posix_fsync(struct translator *me, struct call *call, const struct req
     if (fstat(f->fd, &st) < 0)
         return -errno;
     struct xnode x = xnode_of_file(s, f);
-    return answer_questions(me, call, n, &x, &st, q->xdata, &r->xdata);
+    return posix_answer(me, call, n, &x, &st, q->xdata, &r->xdata);
 }
 
 FIBER int posix_fsyncdir(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct posix *s = me->state;
     SCOPED(pfile_unref) struct pfile *f = NULL;
-    int e = dir_file(me, q->inode, &f);
+    int e = pnode_dir(me, q->inode, &f);
     if (e < 0)
         return e;
     struct sync_job j = { .fd = f->fd, .data_only = q->flags & 1 };

@@ -14,10 +14,10 @@ FIBER int posix_opendir(struct translator *me, struct call *call, const struct r
     SCOPED(pfile_unref) struct pfile *f = NULL;
     void **slot = fd_ctx(q->fd, me);
 
-    int e = dir_file(me, q->inode, &f);
+    int e = pnode_dir(me, q->inode, &f);
     if (e < 0)
         return e;
-    struct pnode *n = node_of(me, q->inode);
+    struct pnode *n = pnode_of(me, q->inode);
     e = mdata_stamp(s, n, f, call, false);
     if (e < 0 || *slot)
         return e;
@@ -102,20 +102,20 @@ static int entry_details(struct listing *l, const struct kernel_entry *k, struct
 
     if (fstatat(l->dir->fd, k->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0; /* gone meanwhile: the client finds out */
-    n = node_by_ino(s, st.st_ino);
+    n = pnode_by_ino(s, st.st_ino);
     struct xnode x = n ? xnode_of_file(s, n->file) : xnode_of_entry(s, l->dir, k->name, &st);
     if (n)
         g = n->gfid;
     else if (px_get_gfid(s, &x, &g) < 0)
         return 0;
     if (!n)
-        n = node_find(l->me, &g);
+        n = pnode_find(l->me, &g);
     if (!n)
         n = &fresh;
-    node_load_mdata(s, n, &x);
+    pnode_load_mdata(s, n, &x);
     posix_iatt(s, n, &g, &st, &e->stat);
     e->ino = e->stat.ino;
-    int r = l->q->xattrs ? answer_questions(l->me, l->call, n, &x, &st, l->q->xattrs, &e->xattrs) : 0;
+    int r = l->q->xattrs ? posix_answer(l->me, l->call, n, &x, &st, l->q->xattrs, &e->xattrs) : 0;
     return r;
 }
 
@@ -137,7 +137,7 @@ static int add_entry(struct listing *l, const struct kernel_entry *k)
     l->left -= cost;
     struct dir_entry *e;
     uint64_t ino = k->ino;
-    struct pnode *known = dots ? NULL : node_by_ino(s, k->ino);
+    struct pnode *known = dots ? NULL : pnode_by_ino(s, k->ino);
     if (known)
         ino = gfid_to_ino(&known->gfid);
     int r = dir_entries_add(l->out, k->name, len, ino, (uint64_t)k->off, k->type, &e);
@@ -146,7 +146,7 @@ static int add_entry(struct listing *l, const struct kernel_entry *k)
     if (!dots)
         return entry_details(l, k, e);
     if (k->name[1] == '\0') {
-        r = file_iatt(s, l->node, l->dir, &e->stat);
+        r = pfile_iatt(s, l->node, l->dir, &e->stat);
         e->ino = e->stat.ino;
     }
     return r;
@@ -193,8 +193,8 @@ static FIBER int list(struct translator *me, struct call *call, const struct req
                       bool with_stat)
 {
     SCOPED(pfile_unref) struct pfile *own = NULL;
-    struct pfd *p = fd_state(me, q->fd);
-    struct pnode *n = node_of(me, q->inode);
+    struct pfd *p = pfd_of(me, q->fd);
+    struct pnode *n = pnode_of(me, q->inode);
     struct stat st;
     if (!n)
         return -ENOMEM;
@@ -202,7 +202,7 @@ static FIBER int list(struct translator *me, struct call *call, const struct req
         own = pfile_ref(p->file);
     } else {
         SCOPED(pfile_unref) struct pfile *cached = NULL;
-        int e = dir_file(me, q->inode, &cached);
+        int e = pnode_dir(me, q->inode, &cached);
         if (e < 0)
             return e;
         int fd = openat(cached->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

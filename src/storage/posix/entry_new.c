@@ -62,7 +62,7 @@ static FIBER int birth_start(struct birth *b, struct inode *parent, const char *
 {
     struct posix *s = b->me->state;
 
-    if (!name_is_valid(name) || is_private_name(parent, name))
+    if (!posix_name_is_valid(name) || posix_name_is_private(parent, name))
         return -EPERM;
     if (is_dot(name))
         return -EEXIST;
@@ -70,19 +70,19 @@ static FIBER int birth_start(struct birth *b, struct inode *parent, const char *
         return -ENAMETOOLONG;
     if (gfid_is_null(&b->q->inode->gfid))
         return -EPERM;
-    int e = room_check(s, b->call, b->q->xdata, NEW_ENTRY_BYTES);
+    int e = posix_room_check(s, b->call, b->q->xdata, NEW_ENTRY_BYTES);
     if (e == 0)
-        e = dir_file(b->me, parent, &b->dir);
+        e = pnode_dir(b->me, parent, &b->dir);
     if (e < 0)
         return e;
-    b->dir_node = node_of(b->me, parent);
-    b->node = node_of(b->me, b->q->inode);
+    b->dir_node = pnode_of(b->me, parent);
+    b->node = pnode_of(b->me, b->q->inode);
     if (!b->dir_node || !b->node)
         return -ENOMEM;
     if (fstat(b->dir->fd, &b->dir_st) < 0)
         return -errno;
     struct xnode x = xnode_of_file(s, b->dir);
-    node_load_mdata(s, b->dir_node, &x);
+    pnode_load_mdata(s, b->dir_node, &x);
     posix_iatt(s, b->dir_node, &b->dir_node->gfid, &b->dir_st, &b->pre);
     return 0;
 }
@@ -118,7 +118,7 @@ static bool is_stored_key(const struct birth *b, const char *key, const struct d
         return false; /* numbers under the name of an xattr are questions */
     if (checked && strcmp(key, checked) == 0)
         return false;
-    if (xattr_is_protected(key))
+    if (posix_xattr_is_protected(key))
         return false;
     return strncmp(key, "trusted.", 8) == 0 || strncmp(key, "user.", 5) == 0 || strncmp(key, "security.", 9) == 0 ||
            strncmp(key, "system.posix_acl_", 17) == 0;
@@ -191,12 +191,12 @@ static int birth_reply(struct birth *b, struct reply *r)
     struct iatt stat, post;
 
     b->node->has_handle = true;
-    node_set_file(s, b->node, b->file);
+    pnode_set_file(s, b->node, b->file);
     int e = mdata_stamp(s, b->dir_node, b->dir, b->call, true);
     if (e == 0)
-        e = file_iatt(s, b->node, b->file, &stat);
+        e = pfile_iatt(s, b->node, b->file, &stat);
     if (e == 0)
-        e = file_iatt(s, b->dir_node, b->dir, &post);
+        e = pfile_iatt(s, b->dir_node, b->dir, &post);
     if (e < 0)
         return e;
     r->stat = stat;
@@ -229,7 +229,7 @@ static void birth_undo(struct birth *b)
     }
     /* What cannot be undone is an entry that the next look-up repairs. */
     (void)unlinkat(b->dir->fd, b->q->name, is_dir ? AT_REMOVEDIR : 0);
-    node_drop_file(s, b->node);
+    pnode_drop_file(s, b->node);
     b->node->has_handle = b->node->mdata_known = b->node->has_mdata = false;
 }
 
@@ -294,7 +294,7 @@ static FIBER int link_existing(struct birth *b)
 
     if (!dict_has(b->q->xdata, "glusterfs-internal-fop"))
         return -ENOENT;
-    int e = node_file(b->me, b->q->inode, &b->file);
+    int e = pnode_file(b->me, b->q->inode, &b->file);
     if (e < 0)
         return -ENOENT;
     if (b->file->type == S_IFDIR)
@@ -343,9 +343,9 @@ static int remove_stale_linkto(struct birth *b)
     if (px_get(s, &x, XATTR_LINKTO, s->value, XATTR_BYTES_MAX) < 0)
         return -EEXIST;
     if (px_get_gfid(s, &x, &g) == 0) {
-        struct pnode *n = node_find(b->me, &g);
+        struct pnode *n = pnode_find(b->me, &g);
         if (n)
-            node_drop_file(s, n);
+            pnode_drop_file(s, n);
         if (st.st_nlink <= 2)
             (void)handle_remove(s, &g); /* the name goes next; a handle alone is removed by look-up */
     }
@@ -457,7 +457,7 @@ static FIBER int create_existing(struct birth *b, struct reply *r)
         return -errno;
     if (!S_ISREG(st.st_mode))
         return S_ISDIR(st.st_mode) ? -EISDIR : -EEXIST;
-    int e = entry_open(s, b->dir, b->q->name, &st, &b->file);
+    int e = pentry_open(s, b->dir, b->q->name, &st, &b->file);
     if (e < 0)
         return e;
     struct xnode x = xnode_of_file(s, b->file);
@@ -519,7 +519,7 @@ FIBER int posix_link(struct translator *me, struct call *call, const struct requ
     struct stat st;
     int e = birth_start(&b, q->parent2, q->name2);
     if (e == 0)
-        e = node_file(me, q->inode, &b.file);
+        e = pnode_file(me, q->inode, &b.file);
     if (e == 0)
         e = link_step(&b, &st);
     if (e == 0) {

@@ -29,12 +29,12 @@ static int victim_look(struct translator *me, struct pfile *dir, const char *nam
     *v = (struct victim) { .gfid = gfid_null };
     if (fstatat(dir->fd, name, &v->st, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
-    v->node = node_by_ino(s, v->st.st_ino);
+    v->node = pnode_by_ino(s, v->st.st_ino);
     if (v->node) {
         v->gfid = v->node->gfid;
         v->file = pfile_ref(v->node->file);
     } else {
-        int e = entry_open(s, dir, name, &v->st, &v->file);
+        int e = pentry_open(s, dir, name, &v->st, &v->file);
         if (e < 0)
             return e;
         struct xnode x = xnode_of_file(s, v->file);
@@ -42,7 +42,7 @@ static int victim_look(struct translator *me, struct pfile *dir, const char *nam
         if (e < 0 && e != -ENODATA)
             return e;
         if (e == 0)
-            v->node = node_find(me, &v->gfid);
+            v->node = pnode_find(me, &v->gfid);
     }
     if (S_ISDIR(v->st.st_mode) || gfid_is_null(&v->gfid))
         v->has_handle = S_ISDIR(v->st.st_mode);
@@ -115,7 +115,7 @@ static void victim_gone(struct posix *s, struct victim *v)
     if (!v->node || v->node->is_unlinked)
         return;
     if (v->is_last || S_ISDIR(v->st.st_mode)) {
-        node_drop_file(s, v->node);
+        pnode_drop_file(s, v->node);
         v->node->has_handle = false;
     }
 }
@@ -151,7 +151,7 @@ static int answer_unlink(struct translator *me, struct call *call, const struct 
     if (!q->xdata || !v->file)
         return 0;
     struct xnode x = xnode_of_file(s, v->file);
-    return answer_questions(me, call, v->node ? v->node : &none, &x, &v->st, q->xdata, &r->xdata);
+    return posix_answer(me, call, v->node ? v->node : &none, &x, &v->st, q->xdata, &r->xdata);
 }
 
 static int unlink_now(struct translator *me, struct call *call, const struct request *q, struct pfile *dir,
@@ -187,18 +187,18 @@ FIBER int posix_unlink(struct translator *me, struct call *call, const struct re
     SCOPED(pfile_unref) struct pfile *dir = NULL;
     struct stat warm;
 
-    if (!name_is_valid(q->name) || is_private_name(q->parent, q->name))
+    if (!posix_name_is_valid(q->name) || posix_name_is_private(q->parent, q->name))
         return -EPERM;
-    int e = dir_file(me, q->parent, &dir);
+    int e = pnode_dir(me, q->parent, &dir);
     if (e < 0)
         return e;
-    struct pnode *dir_node = node_of(me, q->parent);
-    e = entry_stat(me, dir_node, dir, q->name, &warm);
+    struct pnode *dir_node = pnode_of(me, q->parent);
+    e = pentry_stat(me, dir_node, dir, q->name, &warm);
     if (e < 0)
         return e;
     struct victim v;
     struct iatt pre, post;
-    e = file_iatt(s, dir_node, dir, &pre);
+    e = pfile_iatt(s, dir_node, dir, &pre);
     if (e == 0)
         e = victim_look(me, dir, q->name, &v);
     if (e < 0)
@@ -211,7 +211,7 @@ FIBER int posix_unlink(struct translator *me, struct call *call, const struct re
     if (e == 0)
         e = mdata_stamp(s, dir_node, dir, call, true);
     if (e == 0)
-        e = file_iatt(s, dir_node, dir, &post);
+        e = pfile_iatt(s, dir_node, dir, &post);
     victim_done(me, &v);
     if (e == 0) {
         r->pre = pre;
@@ -243,7 +243,7 @@ static int rmdir_now(struct posix *s, const struct request *q, struct pfile *dir
         struct gfid g = v->gfid;
         if (gfid_is_null(&g))
             return -ENODATA;
-        return landfill_move(s, dir, q->name, &g);
+        return posix_landfill_move(s, dir, q->name, &g);
     }
     if (unlinkat(dir->fd, q->name, AT_REMOVEDIR) < 0)
         return errno == EEXIST ? -ENOTEMPTY : -errno;
@@ -256,22 +256,22 @@ FIBER int posix_rmdir(struct translator *me, struct call *call, const struct req
     SCOPED(pfile_unref) struct pfile *dir = NULL;
     struct stat warm;
 
-    if (!name_is_valid(q->name) || is_private_name(q->parent, q->name))
+    if (!posix_name_is_valid(q->name) || posix_name_is_private(q->parent, q->name))
         return -EPERM;
     if (is_dot(q->name))
         return q->name[1] ? -ENOTEMPTY : -EINVAL;
-    int e = dir_file(me, q->parent, &dir);
+    int e = pnode_dir(me, q->parent, &dir);
     if (e < 0)
         return e;
-    struct pnode *dir_node = node_of(me, q->parent);
-    e = entry_stat(me, dir_node, dir, q->name, &warm);
+    struct pnode *dir_node = pnode_of(me, q->parent);
+    e = pentry_stat(me, dir_node, dir, q->name, &warm);
     if (e < 0)
         return e;
     if (!S_ISDIR(warm.st_mode))
         return -ENOTDIR;
     struct victim v;
     struct iatt pre, post;
-    e = file_iatt(s, dir_node, dir, &pre);
+    e = pfile_iatt(s, dir_node, dir, &pre);
     if (e == 0)
         e = victim_look(me, dir, q->name, &v);
     if (e < 0)
@@ -284,7 +284,7 @@ FIBER int posix_rmdir(struct translator *me, struct call *call, const struct req
     if (e == 0)
         e = mdata_stamp(s, dir_node, dir, call, true);
     if (e == 0)
-        e = file_iatt(s, dir_node, dir, &post);
+        e = pfile_iatt(s, dir_node, dir, &post);
     victim_done(me, &v);
     if (e == 0) {
         r->pre = pre;
@@ -311,8 +311,8 @@ static FIBER int move_start(struct move *m)
     const struct request *q = m->q;
     struct stat warm;
 
-    if (!name_is_valid(q->name) || !name_is_valid(q->name2) || is_private_name(q->parent, q->name) ||
-        is_private_name(q->parent2, q->name2))
+    if (!posix_name_is_valid(q->name) || !posix_name_is_valid(q->name2) || posix_name_is_private(q->parent, q->name) ||
+        posix_name_is_private(q->parent2, q->name2))
         return -EPERM;
     if (is_dot(q->name) || is_dot(q->name2))
         return -EINVAL;
@@ -320,15 +320,15 @@ static FIBER int move_start(struct move *m)
         return -ENAMETOOLONG;
     if (q->flags & ~(uint32_t)(RENAME_NOREPLACE | RENAME_EXCHANGE))
         return -EINVAL;
-    int e = dir_file(m->me, q->parent, &m->from);
+    int e = pnode_dir(m->me, q->parent, &m->from);
     if (e == 0)
-        e = dir_file(m->me, q->parent2, &m->to);
+        e = pnode_dir(m->me, q->parent2, &m->to);
     if (e < 0)
         return e;
-    m->from_node = node_of(m->me, q->parent);
-    m->to_node = node_of(m->me, q->parent2);
-    (void)entry_stat(m->me, m->to_node, m->to, q->name2, &warm); /* only to have it in memory below */
-    return entry_stat(m->me, m->from_node, m->from, q->name, &warm);
+    m->from_node = pnode_of(m->me, q->parent);
+    m->to_node = pnode_of(m->me, q->parent2);
+    (void)pentry_stat(m->me, m->to_node, m->to, q->name2, &warm); /* only to have it in memory below */
+    return pentry_stat(m->me, m->from_node, m->from, q->name, &warm);
 }
 
 static int move_look(struct move *m)
@@ -345,8 +345,8 @@ static int move_look(struct move *m)
         return -EEXIST;
     if (!m->has_target && (m->q->flags & RENAME_EXCHANGE))
         return -ENOENT;
-    e = file_iatt(s, m->from_node, m->from, &m->pre);
-    return e < 0 ? e : file_iatt(s, m->to_node, m->to, &m->pre2);
+    e = pfile_iatt(s, m->from_node, m->from, &m->pre);
+    return e < 0 ? e : pfile_iatt(s, m->to_node, m->to, &m->pre2);
 }
 
 /* What the kernel would refuse, so that no handle is touched for nothing. */
@@ -472,11 +472,11 @@ static int move_reply(struct move *m, struct reply *r)
     if (e == 0 && m->to_node != m->from_node)
         e = mdata_stamp(s, m->to_node, m->to, m->call, true);
     if (e == 0)
-        e = file_iatt(s, n, m->source.file, &stat);
+        e = pfile_iatt(s, n, m->source.file, &stat);
     if (e == 0)
-        e = file_iatt(s, m->from_node, m->from, &post);
+        e = pfile_iatt(s, m->from_node, m->from, &post);
     if (e == 0)
-        e = file_iatt(s, m->to_node, m->to, &post2);
+        e = pfile_iatt(s, m->to_node, m->to, &post2);
     if (e < 0)
         return e;
     r->stat = stat;

@@ -143,7 +143,7 @@ static int get_real_filename(struct question *w)
 
     if (w->file->type != S_IFDIR)
         return -ENOTDIR;
-    if (!name_is_valid(wanted))
+    if (!posix_name_is_valid(wanted))
         return -EINVAL;
     if (fstatat(w->file->fd, wanted, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return put_text(w, wanted);
@@ -189,7 +189,7 @@ static int get_by_name(struct question *w)
     }
     if (strncmp(w->name, "glusterfs.get_real_filename:", 28) == 0)
         return get_real_filename(w);
-    if (strncmp(w->name, "glusterfs.", 10) == 0 || xattr_is_hidden(w->call, w->name))
+    if (strncmp(w->name, "glusterfs.", 10) == 0 || posix_xattr_is_hidden(w->call, w->name))
         return -ENODATA;
     struct xnode x = xnode_of_file(s, w->file);
     ssize_t n = px_get(s, &x, w->name, s->value, XATTR_BYTES_MAX);
@@ -207,7 +207,7 @@ static int get_all(struct question *w)
 
     for (ssize_t at = 0; at < used; at += (ssize_t)strlen(s->names + at) + 1) {
         const char *name = s->names + at;
-        if (xattr_is_hidden(w->call, name))
+        if (posix_xattr_is_hidden(w->call, name))
             continue;
         ssize_t n = px_get(s, &x, name, s->value, XATTR_BYTES_MAX);
         if (n < 0)
@@ -223,8 +223,8 @@ static int get_all(struct question *w)
 FIBER int posix_getxattr(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     SCOPED(pfile_unref) struct pfile *f = NULL;
-    struct pnode *n = node_of(me, q->inode);
-    int e = n ? request_file(me, q, &f) : -ENOMEM;
+    struct pnode *n = pnode_of(me, q->inode);
+    int e = n ? pnode_of_request(me, q, &f) : -ENOMEM;
     if (e < 0)
         return e;
     SCOPED(dict_unref) struct dict *answers = dict_new();

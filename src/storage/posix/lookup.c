@@ -6,7 +6,7 @@
 
 /* ---- questions in xdata ---- */
 
-int put_value(struct dict **d, const char *name, const void *data, size_t size_bytes)
+int posix_put_value(struct dict **d, const char *name, const void *data, size_t size_bytes)
 {
     return dict_put_bin(d, name, data, size_bytes);
 }
@@ -27,13 +27,13 @@ static int answer_xattr(struct posix *s, const struct xnode *x, const char *name
     ssize_t n = px_get(s, x, name, s->value, XATTR_BYTES_MAX);
     if (n < 0)
         return 0; /* absent, or not to be had: not in the answer */
-    return put_value(answers, name, s->value, (size_t)n);
+    return posix_put_value(answers, name, s->value, (size_t)n);
 }
 
 /* All xattrs for metadata heal, but those that live as attributes elsewhere or belong to this brick alone. */
 static bool is_listed(const struct call *call, const char *name)
 {
-    return !xattr_is_hidden(call, name) && strncmp(name, "system.posix_acl_", 17) != 0 &&
+    return !posix_xattr_is_hidden(call, name) && strncmp(name, "system.posix_acl_", 17) != 0 &&
            strcmp(name, "security.selinux") != 0;
 }
 
@@ -60,7 +60,7 @@ static int answer_content(struct posix *s, const struct xnode *x, const struct s
     ssize_t n = st->st_size ? preadv2(x->fd, &iov, 1, 0, RWF_NOWAIT) : 0;
     if (n != st->st_size)
         return 0;
-    return put_value(answers, "glusterfs.content", s->value, (size_t)n);
+    return posix_put_value(answers, "glusterfs.content", s->value, (size_t)n);
 }
 
 static int answer_one(struct posix *s, struct pnode *n, const struct xnode *x, const struct stat *st,
@@ -108,8 +108,8 @@ static int answer_pattern(struct posix *s, const struct xnode *x, ssize_t used, 
     return 0;
 }
 
-int answer_questions(struct translator *me, const struct call *call, struct pnode *n, const struct xnode *x,
-                     const struct stat *st, const struct dict *asked, struct dict **ret_answers)
+int posix_answer(struct translator *me, const struct call *call, struct pnode *n, const struct xnode *x,
+                 const struct stat *st, const struct dict *asked, struct dict **ret_answers)
 {
     struct posix *s = me->state;
     const char *key;
@@ -139,12 +139,12 @@ int answer_questions(struct translator *me, const struct call *call, struct pnod
 
 /* ---- names ---- */
 
-bool is_private_name(const struct inode *parent, const char *name)
+bool posix_name_is_private(const struct inode *parent, const char *name)
 {
     return gfid_is_root(&parent->gfid) && strcmp(name, PRIVATE_DIR) == 0;
 }
 
-bool name_is_valid(const char *name)
+bool posix_name_is_valid(const char *name)
 {
     return *name && !strchr(name, '/');
 }
@@ -190,13 +190,13 @@ struct found {
 static int identify(struct translator *me, const struct request *q, struct pfile *dir, struct found *f)
 {
     struct posix *s = me->state;
-    struct pnode *known = node_by_ino(s, f->st.st_ino);
+    struct pnode *known = pnode_by_ino(s, f->st.st_ino);
     if (known) {
         f->gfid = known->gfid;
         f->file = pfile_ref(known->file);
         return 0;
     }
-    int r = entry_open(s, dir, q->name, &f->st, &f->file);
+    int r = pentry_open(s, dir, q->name, &f->st, &f->file);
     if (r < 0)
         return r;
     struct xnode x = xnode_of_file(s, f->file);
@@ -215,7 +215,7 @@ static int adopt(struct translator *me, const struct request *q, struct pfile *d
     struct inode *inode = q->inode && gfid_equal(&q->inode->gfid, &f->gfid)
                               ? inode_ref(q->inode)
                               : inode_table_get(me->graph, &f->gfid, f->st.st_mode & S_IFMT);
-    struct pnode *n = inode ? node_of(me, inode) : NULL;
+    struct pnode *n = inode ? pnode_of(me, inode) : NULL;
     if (!n)
         return -ENOMEM;
     if (!n->has_handle) {
@@ -229,7 +229,7 @@ static int adopt(struct translator *me, const struct request *q, struct pfile *d
             return -errno;
     }
     if (n->file != f->file)
-        node_set_file(s, n, f->file);
+        pnode_set_file(s, n, f->file);
     *ret_inode = take(inode);
     *ret_node = n;
     return 0;
@@ -242,11 +242,11 @@ static int fill(struct translator *me, struct call *call, const struct request *
     struct xnode x = xnode_of_file(s, f->file);
     struct iatt a;
 
-    node_load_mdata(s, n, &x);
+    pnode_load_mdata(s, n, &x);
     posix_iatt(s, n, &f->gfid, &f->st, &a);
     if (n->is_unlinked)
         a.nlink = 0;
-    int e = q->xdata ? answer_questions(me, call, n, &x, &f->st, q->xdata, &r->xdata) : 0;
+    int e = q->xdata ? posix_answer(me, call, n, &x, &f->st, q->xdata, &r->xdata) : 0;
     if (e == 0)
         r->stat = a;
     return e;
@@ -259,19 +259,19 @@ static int fill_without_gfid(struct translator *me, struct call *call, const str
     struct xnode x = xnode_of_file(me->state, f->file);
     iatt_from_stat(&r->stat, &f->st);
     r->stat.gfid = gfid_null;
-    return answer_questions(me, call, &none, &x, &f->st, q->xdata, &r->xdata);
+    return posix_answer(me, call, &none, &x, &f->st, q->xdata, &r->xdata);
 }
 
 static FIBER int lookup_name(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct posix *s = me->state;
     SCOPED(pfile_unref) struct pfile *dir = NULL;
-    int e = dir_file(me, q->parent, &dir);
+    int e = pnode_dir(me, q->parent, &dir);
     if (e < 0)
         return e == -ENOENT ? -ESTALE : e;
-    struct pnode *dir_node = node_of(me, q->parent);
+    struct pnode *dir_node = pnode_of(me, q->parent);
     struct found f = { .gfid = gfid_null };
-    e = entry_stat(me, dir_node, dir, q->name, &f.st);
+    e = pentry_stat(me, dir_node, dir, q->name, &f.st);
     if (e < 0)
         return e;
     if (f.st.st_dev != s->dev)
@@ -288,7 +288,7 @@ static FIBER int lookup_name(struct translator *me, struct call *call, const str
     if (e == 0)
         e = fill(me, call, q, n, &f, r);
     if (e == 0)
-        e = file_iatt(s, dir_node, dir, &r->post);
+        e = pfile_iatt(s, dir_node, dir, &r->post);
     return e;
 }
 
@@ -296,8 +296,8 @@ static FIBER int lookup_gfid(struct translator *me, struct call *call, const str
 {
     struct posix *s = me->state;
     SCOPED(pfile_unref) struct pfile *file = NULL;
-    struct pnode *n = node_of(me, q->inode);
-    int e = n ? node_file(me, q->inode, &file) : -ENOMEM;
+    struct pnode *n = pnode_of(me, q->inode);
+    int e = n ? pnode_file(me, q->inode, &file) : -ENOMEM;
     if (e < 0)
         return e == -ESTALE ? -ENOENT : e;
     if (n->is_unlinked && !dict_has(q->xdata, "unlinked-lookup"))
@@ -308,14 +308,14 @@ static FIBER int lookup_gfid(struct translator *me, struct call *call, const str
     if (!n->is_unlinked && f.st.st_nlink <= 1 && n->open_count == 0 && !S_ISDIR(f.st.st_mode)) {
         /* Only the handle is left of it. */
         STEP(s);
-        node_drop_file(s, n);
+        pnode_drop_file(s, n);
         n->has_handle = false;
         side_forget(s, &n->gfid, f.st.st_ino);
         e = handle_remove(s, &n->gfid);
         return e < 0 ? e : -ENOENT;
     }
     if (S_ISDIR(f.st.st_mode) && f.st.st_nlink == 0) {
-        node_drop_file(s, n); /* removed behind our back */
+        pnode_drop_file(s, n); /* removed behind our back */
         return -ENOENT;
     }
     return fill(me, call, q, n, &f, r);
@@ -346,7 +346,7 @@ FIBER int posix_lookup(struct translator *me, struct call *call, const struct re
 {
     if (!q->parent || !q->name)
         return q->inode ? lookup_gfid(me, call, q, r) : -EINVAL;
-    if (!name_is_valid(q->name) || is_private_name(q->parent, q->name))
+    if (!posix_name_is_valid(q->name) || posix_name_is_private(q->parent, q->name))
         return -EPERM;
     if (strlen(q->name) > NAME_MAX)
         return -ENAMETOOLONG;

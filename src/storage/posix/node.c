@@ -34,7 +34,7 @@ void pfile_unref(struct pfile *f)
 
 /* ---- nodes ---- */
 
-struct pnode *node_of(struct translator *me, struct inode *inode)
+struct pnode *pnode_of(struct translator *me, struct inode *inode)
 {
     void **slot = inode_ctx(inode, me);
     if (*slot)
@@ -49,7 +49,7 @@ struct pnode *node_of(struct translator *me, struct inode *inode)
     return n;
 }
 
-struct pnode *node_find(struct translator *me, const struct gfid *gfid)
+struct pnode *pnode_find(struct translator *me, const struct gfid *gfid)
 {
     struct inode *inode = inode_table_find(me->graph, gfid);
     if (!inode)
@@ -59,14 +59,14 @@ struct pnode *node_find(struct translator *me, const struct gfid *gfid)
     return n;
 }
 
-struct pnode *node_by_ino(struct posix *s, uint64_t ino)
+struct pnode *pnode_by_ino(struct posix *s, uint64_t ino)
 {
     struct pnode *n;
     HASH_FIND(hh, s->nodes, &ino, sizeof ino, n);
     return n;
 }
 
-void node_drop_file(struct posix *s, struct pnode *n)
+void pnode_drop_file(struct posix *s, struct pnode *n)
 {
     if (!n->file)
         return;
@@ -76,12 +76,12 @@ void node_drop_file(struct posix *s, struct pnode *n)
     pfile_unref(take(n->file));
 }
 
-void node_set_file(struct posix *s, struct pnode *n, struct pfile *f)
+void pnode_set_file(struct posix *s, struct pnode *n, struct pfile *f)
 {
-    node_drop_file(s, n);
-    struct pnode *other = node_by_ino(s, f->ino);
+    pnode_drop_file(s, n);
+    struct pnode *other = pnode_by_ino(s, f->ino);
     if (other)
-        node_drop_file(s, other);
+        pnode_drop_file(s, other);
     n->file = pfile_ref(f);
     n->ino = f->ino;
     n->type = f->type;
@@ -89,18 +89,18 @@ void node_set_file(struct posix *s, struct pnode *n, struct pfile *f)
     list_add_tail(&s->node_lru, &n->lru);
     s->node_files++;
     while (s->node_files > s->node_files_max)
-        node_drop_file(s, list_first(&s->node_lru, struct pnode, lru));
+        pnode_drop_file(s, list_first(&s->node_lru, struct pnode, lru));
 }
 
-void node_free(struct posix *s, struct pnode *n)
+void pnode_free(struct posix *s, struct pnode *n)
 {
-    node_drop_file(s, n);
+    pnode_drop_file(s, n);
     mem_free(n);
 }
 
 void posix_inode_forget(struct translator *me, struct inode *inode, void *ctx)
 {
-    node_free(me->state, ctx);
+    pnode_free(me->state, ctx);
 }
 
 /* ---- opening by gfid ---- */
@@ -119,10 +119,10 @@ static void open_on_pool(void *arg)
     j->r = handle_open(j->s, &j->gfid, false, &j->file, &j->is_unlinked);
 }
 
-FIBER int node_file(struct translator *me, struct inode *inode, struct pfile **ret_file)
+FIBER int pnode_file(struct translator *me, struct inode *inode, struct pfile **ret_file)
 {
     struct posix *s = me->state;
-    struct pnode *n = node_of(me, inode);
+    struct pnode *n = pnode_of(me, inode);
     if (!n)
         return -ENOMEM;
     if (n->file) {
@@ -142,15 +142,15 @@ FIBER int node_file(struct translator *me, struct inode *inode, struct pfile **r
     n->is_unlinked = j.is_unlinked;
     if (!j.is_unlinked)
         n->has_handle = true;
-    node_set_file(s, n, j.file);
+    pnode_set_file(s, n, j.file);
     *ret_file = j.file;
     return 0;
 }
 
-FIBER int dir_file(struct translator *me, struct inode *inode, struct pfile **ret_file)
+FIBER int pnode_dir(struct translator *me, struct inode *inode, struct pfile **ret_file)
 {
     SCOPED(pfile_unref) struct pfile *f = NULL;
-    int r = node_file(me, inode, &f);
+    int r = pnode_file(me, inode, &f);
     if (r < 0)
         return r;
     if (f->type != S_IFDIR)
@@ -159,19 +159,19 @@ FIBER int dir_file(struct translator *me, struct inode *inode, struct pfile **re
     return 0;
 }
 
-struct pfd *fd_state(struct translator *me, struct fd *fd)
+struct pfd *pfd_of(struct translator *me, struct fd *fd)
 {
     return fd ? *fd_ctx(fd, me) : NULL;
 }
 
-FIBER int request_file(struct translator *me, const struct request *q, struct pfile **ret_file)
+FIBER int pnode_of_request(struct translator *me, const struct request *q, struct pfile **ret_file)
 {
-    struct pfd *p = fd_state(me, q->fd);
+    struct pfd *p = pfd_of(me, q->fd);
     if (p) {
         *ret_file = pfile_ref(p->file);
         return 0;
     }
-    return node_file(me, q->inode, ret_file);
+    return pnode_file(me, q->inode, ret_file);
 }
 
 /* ---- names ---- */
@@ -189,8 +189,8 @@ static void stat_on_pool(void *arg)
     j->r = fstatat(j->dir_fd, j->name, j->st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-FIBER int entry_stat(struct translator *me, struct pnode *dir_node, struct pfile *dir, const char *name,
-                     struct stat *ret_st)
+FIBER int pentry_stat(struct translator *me, struct pnode *dir_node, struct pfile *dir, const char *name,
+                      struct stat *ret_st)
 {
     struct posix *s = me->state;
     struct stat_job j = { .dir_fd = dir->fd, .name = name, .st = ret_st };
@@ -240,7 +240,7 @@ static int entry_open_fd(struct pfile *dir, const char *name, uint32_t type, boo
     return fd < 0 ? -errno : fd;
 }
 
-int entry_open(struct posix *s, struct pfile *dir, const char *name, const struct stat *st, struct pfile **ret_file)
+int pentry_open(struct posix *s, struct pfile *dir, const char *name, const struct stat *st, struct pfile **ret_file)
 {
     bool is_path;
     struct stat opened;
@@ -277,5 +277,5 @@ void posix_fd_release(struct translator *me, struct fd *fd, void *ctx)
     /* Nobody can reach it any more. Should the removal fail, the next start empties the directory. */
     (void)unlinkat(s->unlink_fd, gfid_format(&n->gfid, text), 0);
     side_forget(s, &n->gfid, n->ino);
-    node_drop_file(s, n);
+    pnode_drop_file(s, n);
 }

@@ -105,21 +105,21 @@ static FIBER int posix_start(struct translator *me, struct error *err)
     int r = brick_open(me, err);
     if (r < 0)
         return r;
-    watch_start(me);
+    posix_watch_start(me);
     notify_parents(me, &(struct event) { .kind = EVENT_CHILD_UP });
     return 0;
 }
 
 static FIBER void posix_stop(struct translator *me)
 {
-    watch_stop(me);
+    posix_watch_stop(me);
 }
 
 static void posix_fini(struct translator *me)
 {
     struct posix *s = me->state;
     while (!list_empty(&s->node_lru))
-        node_drop_file(s, list_first(&s->node_lru, struct pnode, lru));
+        pnode_drop_file(s, list_first(&s->node_lru, struct pnode, lru));
     brick_close(s);
     mem_free(s->path);
     mem_free(s->value);

@@ -1,6 +1,6 @@
 /* storage/posix/posix_internal.h - what the files of storage/posix share.
  *
- * How an operation runs. It first *locates* the inodes it is about: node_file() and dir_file() give an open descriptor
+ * How an operation runs. It first *locates* the inodes it is about: pnode_file() and pnode_dir() give an open descriptor
  * from the inode's cache, or open one through the gfid handle; this is the only part that may go to the pool, when the
  * kernel says (RESOLVE_CACHED) that the disk is needed. Everything after that runs on the loop without a suspension,
  * so that entry operations, attribute changes and xattrops are atomic with respect to each other without locks.
@@ -129,26 +129,26 @@ struct pfile *pfile_ref(struct pfile *f);
 void pfile_unref(struct pfile *f);
 DEFINE_SCOPED(pfile_unref, struct pfile)
 
-struct pnode *node_of(struct translator *me, struct inode *inode);       /* made if need be; NULL for lack of memory */
-struct pnode *node_find(struct translator *me, const struct gfid *gfid); /* of a live inode object, else NULL */
-void node_set_file(struct posix *s, struct pnode *n, struct pfile *f);
-void node_drop_file(struct posix *s, struct pnode *n);
-void node_free(struct posix *s, struct pnode *n);
+struct pnode *pnode_of(struct translator *me, struct inode *inode);       /* made if need be; NULL for lack of memory */
+struct pnode *pnode_find(struct translator *me, const struct gfid *gfid); /* of a live inode object, else NULL */
+void pnode_set_file(struct posix *s, struct pnode *n, struct pfile *f);
+void pnode_drop_file(struct posix *s, struct pnode *n);
+void pnode_free(struct posix *s, struct pnode *n);
 /* The node whose cached file is this inode of the brick, or NULL. The descriptor pins the number, so it is exact. */
-struct pnode *node_by_ino(struct posix *s, uint64_t ino);
+struct pnode *pnode_by_ino(struct posix *s, uint64_t ino);
 
 /* An open file of the inode. -ESTALE when the brick does not know its gfid. Returned. */
-FIBER int node_file(struct translator *me, struct inode *inode, struct pfile **ret_file);
+FIBER int pnode_file(struct translator *me, struct inode *inode, struct pfile **ret_file);
 /* The same, and it must be a directory (-ENOTDIR). */
-FIBER int dir_file(struct translator *me, struct inode *inode, struct pfile **ret_file);
+FIBER int pnode_dir(struct translator *me, struct inode *inode, struct pfile **ret_file);
 /* Of the request's fd if the client opened it here, else of the inode. Returned. */
-FIBER int request_file(struct translator *me, const struct request *q, struct pfile **ret_file);
+FIBER int pnode_of_request(struct translator *me, const struct request *q, struct pfile **ret_file);
 /* Stats a name. From the pool if the kernel does not have it at hand. */
-FIBER int entry_stat(struct translator *me, struct pnode *dir_node, struct pfile *dir, const char *name,
-                     struct stat *ret_st);
+FIBER int pentry_stat(struct translator *me, struct pnode *dir_node, struct pfile *dir, const char *name,
+                      struct stat *ret_st);
 /* Opens a name as pfile of its type; st is what entry_stat said. Returned. */
-int entry_open(struct posix *s, struct pfile *dir, const char *name, const struct stat *st, struct pfile **ret_file);
-struct pfd *fd_state(struct translator *me, struct fd *fd);
+int pentry_open(struct posix *s, struct pfile *dir, const char *name, const struct stat *st, struct pfile **ret_file);
+struct pfd *pfd_of(struct translator *me, struct fd *fd);
 void posix_fd_release(struct translator *me, struct fd *fd, void *ctx);
 void posix_inode_forget(struct translator *me, struct inode *inode, void *ctx);
 
@@ -194,8 +194,8 @@ int px_remove(struct posix *s, const struct xnode *x, const char *name);
 ssize_t px_list(struct posix *s, const struct xnode *x, char *names, size_t size_bytes);
 int px_get_gfid(struct posix *s, const struct xnode *x, struct gfid *ret_gfid); /* -ENODATA: none */
 /* Is this a name that clients may neither see nor change? */
-bool xattr_is_protected(const char *name);
-bool xattr_is_hidden(const struct call *call, const char *name);
+bool posix_xattr_is_protected(const char *name);
+bool posix_xattr_is_hidden(const struct call *call, const char *name);
 
 /* Side files: xattrs of inodes on which the kernel refuses user.* (docs/on-disk.md "user mode"). */
 ssize_t side_get(struct posix *s, const struct xnode *x, const char *name, void *data, size_t size_bytes);
@@ -209,8 +209,8 @@ int side_start(struct posix *s, struct error *err);
 
 void posix_iatt(struct posix *s, struct pnode *n, const struct gfid *g, const struct stat *st, struct iatt *ret);
 /* Of an open file; reads mdata if it is not known yet. */
-int file_iatt(struct posix *s, struct pnode *n, const struct pfile *f, struct iatt *ret);
-void node_load_mdata(struct posix *s, struct pnode *n, const struct xnode *x);
+int pfile_iatt(struct posix *s, struct pnode *n, const struct pfile *f, struct iatt *ret);
+void pnode_load_mdata(struct posix *s, struct pnode *n, const struct xnode *x);
 void mdata_encode(const struct mdata_times *m, uint8_t bytes[static MDATA_BYTES]);
 int mdata_decode(const void *data, size_t size_bytes, struct mdata_times *ret);
 /* Times the call brings for the object itself (TIME_CTIME...) or, with is_parent, for its directory. */
@@ -229,22 +229,22 @@ bool posix_step(struct posix *s);
     } while (0)
 
 /* May this call use `bytes` more? 0 or -ENOSPC. */
-int room_check(struct posix *s, const struct call *call, const struct dict *xdata, uint64_t bytes);
-bool is_internal(const struct call *call, const struct dict *xdata);
+int posix_room_check(struct posix *s, const struct call *call, const struct dict *xdata, uint64_t bytes);
+bool posix_is_internal(const struct call *call, const struct dict *xdata);
 
 /* Answers the xattr names and other questions in `asked` about a node (lookup, stat, readdirp, ...). */
-int answer_questions(struct translator *me, const struct call *call, struct pnode *n, const struct xnode *x,
-                     const struct stat *st, const struct dict *asked, struct dict **ret_answers);
+int posix_answer(struct translator *me, const struct call *call, struct pnode *n, const struct xnode *x,
+                 const struct stat *st, const struct dict *asked, struct dict **ret_answers);
 /* The value of s->value[0..size) put under name. */
-int put_value(struct dict **d, const char *name, const void *data, size_t size_bytes);
+int posix_put_value(struct dict **d, const char *name, const void *data, size_t size_bytes);
 
 int gfid2path_set(struct posix *s, const struct xnode *x, const struct gfid *parent, const char *name);
 int gfid2path_remove(struct posix *s, const struct xnode *x, const struct gfid *parent, const char *name);
 int pgfid_add(struct posix *s, const struct xnode *x, const struct gfid *parent, int32_t change);
 void gfid2path_key(const struct gfid *parent, const char *name, char key[static 48], char *value, size_t value_bytes);
 
-bool is_private_name(const struct inode *parent, const char *name);
-bool name_is_valid(const char *name);
+bool posix_name_is_private(const struct inode *parent, const char *name);
+bool posix_name_is_valid(const char *name);
 static inline bool is_dot(const char *name)
 {
     return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
@@ -252,9 +252,9 @@ static inline bool is_dot(const char *name)
 
 int brick_open(struct translator *me, struct error *err);
 void brick_close(struct posix *s);
-void watch_start(struct translator *me);
-FIBER void watch_stop(struct translator *me);
-int landfill_move(struct posix *s, struct pfile *dir, const char *name, const struct gfid *g);
+void posix_watch_start(struct translator *me);
+FIBER void posix_watch_stop(struct translator *me);
+int posix_landfill_move(struct posix *s, struct pfile *dir, const char *name, const struct gfid *g);
 
 #define OP(name) \
     FIBER int posix_##name(struct translator *me, struct call *call, const struct request *q, struct reply *r)

@@ -8,19 +8,20 @@
 
 /* ---- disk reserve ---- */
 
-bool is_internal(const struct call *call, const struct dict *xdata)
+bool posix_is_internal(const struct call *call, const struct dict *xdata)
 {
     return call->pid < 0 || dict_has(xdata, "glusterfs-internal-fop");
 }
 
 /* What is free above the reserve is handed out from a counter; when that is used up or old, the file system is asked.
  * So a full disk is noticed by the very write that would cross the limit, and asking is rare. */
-int room_check(struct posix *s, const struct call *call, const struct dict *xdata, uint64_t bytes)
+int posix_room_check(struct posix *s, const struct call *call, const struct dict *xdata, uint64_t bytes)
 {
     struct statvfs v;
     uint64_t now = env_now_ns(s->health_timer.env);
 
-    if ((s->reserve.is_percent ? s->reserve.percent <= 0 : s->reserve.size_bytes == 0) || is_internal(call, xdata))
+    if ((s->reserve.is_percent ? s->reserve.percent <= 0 : s->reserve.size_bytes == 0) ||
+        posix_is_internal(call, xdata))
         return 0;
     if (s->room_bytes < 0 || (uint64_t)s->room_bytes < bytes || now > s->room_until_ns) {
         if (fstatvfs(s->brick_fd, &v) < 0)
@@ -135,7 +136,7 @@ static void health_due(void *arg)
 
 /* ---- landfill ---- */
 
-int landfill_move(struct posix *s, struct pfile *dir, const char *name, const struct gfid *g)
+int posix_landfill_move(struct posix *s, struct pfile *dir, const char *name, const struct gfid *g)
 {
     char to[16 + GFID_TEXT_LEN];
     char text[GFID_TEXT_LEN + 1];
@@ -259,7 +260,7 @@ static void janitor_due(void *arg)
 
 /* ---- life ---- */
 
-void watch_start(struct translator *me)
+void posix_watch_start(struct translator *me)
 {
     struct posix *s = me->state;
     waitq_init(&s->idle);
@@ -269,7 +270,7 @@ void watch_start(struct translator *me)
     timer_start(me->env, &s->janitor_timer, env_now_ns(me->env) + 1, janitor_due, me);
 }
 
-FIBER void watch_stop(struct translator *me)
+FIBER void posix_watch_stop(struct translator *me)
 {
     struct posix *s = me->state;
     s->is_stopping = true;

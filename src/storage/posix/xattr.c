@@ -192,7 +192,7 @@ int px_get_gfid(struct posix *s, const struct xnode *x, struct gfid *ret_gfid)
     return 0;
 }
 
-bool xattr_is_protected(const char *name)
+bool posix_xattr_is_protected(const char *name)
 {
     return strcmp(name, XATTR_GFID) == 0 || strcmp(name, XATTR_VOLUME_ID) == 0 ||
            strncmp(name, XATTR_GFID2PATH, sizeof XATTR_GFID2PATH - 1) == 0 ||
@@ -205,7 +205,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-bool xattr_is_hidden(const struct call *call, const char *name)
+bool posix_xattr_is_hidden(const struct call *call, const char *name)
 {
     if (strncmp(name, XATTR_GFID2PATH, sizeof XATTR_GFID2PATH - 1) == 0)
         return true;

@@ -27,7 +27,7 @@ static int set_ctime_mdata(struct posix *s, struct pnode *n, const struct xnode 
 {
     if (v->type != DICT_MDATA)
         return -EINVAL;
-    node_load_mdata(s, n, x);
+    pnode_load_mdata(s, n, x);
     return !s->ctime || n->has_mdata ? 0 : mdata_store(s, n, x, v->mdata);
 }
 
@@ -84,7 +84,7 @@ static int set_one(struct posix *s, struct pnode *n, struct pfile *f, const char
         return set_acl_text(s, f, v, ACL_TYPE_ACCESS);
     if (strcmp(key, "glusterfs.posix.default_acl") == 0)
         return set_acl_text(s, f, v, ACL_TYPE_DEFAULT);
-    if (xattr_is_protected(key))
+    if (posix_xattr_is_protected(key))
         return -EPERM;
     STEP(s);
     return set_value(s, n, &x, key, v, flags);
@@ -94,23 +94,23 @@ FIBER int posix_setxattr(struct translator *me, struct call *call, const struct 
 {
     struct posix *s = me->state;
     SCOPED(pfile_unref) struct pfile *f = NULL;
-    struct pnode *n = node_of(me, q->inode);
+    struct pnode *n = pnode_of(me, q->inode);
     const struct dict_value *v;
     const char *key;
     size_t at = 0;
 
-    int e = n ? room_check(s, call, q->xdata, PAGE_BYTES) : -ENOMEM;
+    int e = n ? posix_room_check(s, call, q->xdata, PAGE_BYTES) : -ENOMEM;
     if (e == 0)
-        e = request_file(me, q, &f);
+        e = pnode_of_request(me, q, &f);
     struct iatt pre, post;
     if (e == 0)
-        e = file_iatt(s, n, f, &pre);
+        e = pfile_iatt(s, n, f, &pre);
     while (e == 0 && dict_next(q->xattrs, &at, &key, &v))
         e = set_one(s, n, f, key, v, (int)q->flags);
     if (e == 0)
         e = mdata_stamp(s, n, f, call, false);
     if (e == 0)
-        e = file_iatt(s, n, f, &post);
+        e = pfile_iatt(s, n, f, &post);
     return e < 0 ? e : answer_iatts(&pre, &post, &r->xdata);
 }
 
@@ -118,17 +118,17 @@ FIBER int posix_removexattr(struct translator *me, struct call *call, const stru
 {
     struct posix *s = me->state;
     SCOPED(pfile_unref) struct pfile *f = NULL;
-    struct pnode *n = node_of(me, q->inode);
+    struct pnode *n = pnode_of(me, q->inode);
 
     if (!n)
         return -ENOMEM;
-    if (!q->text || xattr_is_protected(q->text))
+    if (!q->text || posix_xattr_is_protected(q->text))
         return -EPERM;
-    int e = request_file(me, q, &f);
+    int e = pnode_of_request(me, q, &f);
     if (e < 0)
         return e;
     struct iatt pre, post;
-    e = file_iatt(s, n, f, &pre);
+    e = pfile_iatt(s, n, f, &pre);
     if (e < 0)
         return e;
     STEP(s);
@@ -139,7 +139,7 @@ FIBER int posix_removexattr(struct translator *me, struct call *call, const stru
     if (e == 0)
         e = mdata_stamp(s, n, f, call, false);
     if (e == 0)
-        e = file_iatt(s, n, f, &post);
+        e = pfile_iatt(s, n, f, &post);
     return e < 0 ? e : answer_iatts(&pre, &post, &r->xdata);
 }
 
@@ -231,7 +231,7 @@ FIBER int posix_xattrop(struct translator *me, struct call *call, const struct r
 {
     struct posix *s = me->state;
     SCOPED(pfile_unref) struct pfile *f = NULL;
-    struct pnode *n = node_of(me, q->inode);
+    struct pnode *n = pnode_of(me, q->inode);
     const struct dict_value *v;
     const char *key;
     size_t at = 0;
@@ -240,7 +240,7 @@ FIBER int posix_xattrop(struct translator *me, struct call *call, const struct r
         return -ENOMEM;
     if (q->flags > XATTROP_ADD64_DEFAULT)
         return -EINVAL;
-    int e = request_file(me, q, &f);
+    int e = pnode_of_request(me, q, &f);
     if (e < 0)
         return e;
     SCOPED(dict_unref) struct dict *answers = dict_new();
@@ -248,13 +248,13 @@ FIBER int posix_xattrop(struct translator *me, struct call *call, const struct r
         return -ENOMEM;
     struct xnode x = xnode_of_file(s, f);
     while (e == 0 && dict_next(q->xattrs, &at, &key, &v)) {
-        if (xattr_is_protected(key))
+        if (posix_xattr_is_protected(key))
             return -EPERM;
         e = xattrop_one(s, &x, (enum xattrop)q->flags, key, q->xattrs, answers);
     }
     struct stat st;
     if (e == 0 && q->xdata)
-        e = fstat(f->fd, &st) < 0 ? -errno : answer_questions(me, call, n, &x, &st, q->xdata, &r->xdata);
+        e = fstat(f->fd, &st) < 0 ? -errno : posix_answer(me, call, n, &x, &st, q->xdata, &r->xdata);
     if (e < 0)
         return e;
     r->xattrs = take(answers);
