@@ -28,11 +28,14 @@
     X(worm_class) \
     X(fuse_class) \
     X(io_cache_class) \
+    X(io_threads_class) \
     X(md_cache_class) \
     X(nl_cache_class) \
     X(open_behind_class) \
     X(quick_read_class) \
+    X(read_ahead_class) \
     X(readdir_ahead_class) \
+    X(write_behind_class) \
     X(client_class) \
     X(server_class) \
     X(posix_class) \
