@@ -28,6 +28,7 @@ struct pool_job {
     void (*fn)(void *arg);
     void (*done)(struct pool_job *job); /* on the loop */
     void *arg;
+    struct timer timer; /* the simulator's */
 };
 
 /* ---- the table ---- */

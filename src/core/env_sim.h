@@ -8,6 +8,21 @@
  * in order with a seeded delay and seeded chunking. Faults: sim_cut (connections break, new ones are refused or hang),
  * sim_hold (bytes are delayed until sim_heal), sim_crash (a process dies: its streams are reset for the others; its own
  * later calls return -ESHUTDOWN; its fibers unwind).
+ *
+ * A host has a name, and an address that is made up (10.0.0.1, 10.0.0.2, ... in order of appearance) for peer names;
+ * connecting works by either. "localhost" and 127.0.0.1 are the own host. Every turn of a fiber takes some virtual
+ * nanoseconds, so that a loop that polls with fiber_yield meets its deadline.
+ *
+ *     struct sim *sim = sim_new(&(struct sim_config) { .seed = 1 }, log_discard());
+ *     struct env *brick = sim_process_new(sim, "host0", "brick0");
+ *     fiber_spawn(brick, "main", brick_main, &state);
+ *     sim_run(sim, UINT64_MAX);
+ *     sim_process_free(brick);
+ *     sim_free(sim);
+ *
+ * After sim_crash, waits with a scope, sleeps and stream calls of the process end with -ESHUTDOWN, and its timers never
+ * fire again. A fiber that waits without a scope is woken by whoever was going to: tear the process's graph down in a
+ * fiber (fiber_spawn works in a crashed process), run the simulator until sim_live_fibers() is 0, then free it.
  */
 #pragma once
 
@@ -40,6 +55,8 @@ uint64_t sim_now_ns(const struct sim *sim);
 uint64_t sim_random(struct sim *sim); /* from the schedule's own random stream */
 /* One line for a failing test: seed, step count. */
 uint64_t sim_steps(const struct sim *sim);
+/* A hash of everything that happened so far: equal for two runs of the same seed and program. */
+uint64_t sim_trace_hash(const struct sim *sim);
 
 /* Links between hosts, symmetric. cut: connections break with -ECONNRESET now or in a seeded while, connecting fails.
  * hold: nothing arrives until healed, connections stay. */

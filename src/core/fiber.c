@@ -352,7 +352,7 @@ FIBER void fiber_yield(void)
     leave();
 }
 
-FIBER int fiber_sleep_ms(struct scope *scope, uint64_t ms)
+FIBER int fiber_sleep_until(struct scope *scope, uint64_t wake_ns)
 {
     struct waiter w;
     struct timer alarm = { .at_ns = 0 };
@@ -363,7 +363,6 @@ FIBER int fiber_sleep_ms(struct scope *scope, uint64_t ms)
         return r;
     if (running->env->is_crashed)
         return -ESHUTDOWN;
-    uint64_t wake_ns = env_deadline_ms(running->env, ms);
     bool is_cut_short = scope && scope->deadline_ns && scope->deadline_ns < wake_ns;
     waiter_init(&w, scope);
     if (is_cut_short)
@@ -374,6 +373,12 @@ FIBER int fiber_sleep_ms(struct scope *scope, uint64_t ms)
     r = suspend(&w, &alarm);
     running->is_sleeping = false;
     return r;
+}
+
+FIBER int fiber_sleep_ms(struct scope *scope, uint64_t ms)
+{
+    assert(running);
+    return fiber_sleep_until(scope, env_deadline_ms(running->env, ms));
 }
 
 void fiber_end_scoped_waits(struct env *env)

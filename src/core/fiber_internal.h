@@ -53,6 +53,8 @@ void sched_run_fiber(struct sched *s, struct fiber *f);
 bool sched_run_rounds(struct sched *s, unsigned rounds);
 /* Ends the wait with `result`: the fiber becomes runnable. */
 void waiter_end(struct waiter *w, int result);
+/* As fiber_sleep_ms, until that time. */
+FIBER int fiber_sleep_until(struct scope *scope, uint64_t wake_ns);
 /* A crashed process: all waits with a scope end with -ESHUTDOWN. */
 void fiber_end_scoped_waits(struct env *env);
 
