@@ -7,6 +7,7 @@
     X(replicate_class) \
     X(delay_gen_class) \
     X(error_gen_class) \
+    X(io_stats_class) \
     X(trace_class) \
     X(access_control_class) \
     X(arbiter_class) \
