@@ -209,6 +209,7 @@ FIBER int known_get(struct translator *me, struct call *call, struct inode *inod
         return -ENOMEM;
     if (!ask_again && known_is_fresh(me, inode)) {
         *ret = state->known;
+        ret->is_just_asked = false;
         return 0;
     }
     for (int tries = 1;; tries++) {
@@ -217,8 +218,10 @@ FIBER int known_get(struct translator *me, struct call *call, struct inode *inod
         if (r == 0)
             r = ask_once(me, call, inode, fd, ret);
         /* Changing all the time: the last judgement holds for this one read, less what was found bad since. */
-        if (r < 0 || ret->generation || tries == ASK_TRIES)
+        if (r < 0 || ret->generation || tries == ASK_TRIES) {
+            ret->is_just_asked = true;
             return r;
+        }
     }
 }
 

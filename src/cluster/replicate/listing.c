@@ -51,9 +51,9 @@ static void filter(struct translator *me, struct call *call, const struct reques
 }
 
 static FIBER int list_from(struct translator *me, struct call *call, const struct request *q, unsigned child,
-                           struct reply *r)
+                           const struct known *known, struct reply *r)
 {
-    int ret = ask_child(me, child, call, q, r);
+    int ret = known ? ask_child_proven(me, child, call, q, known, r) : ask_child(me, child, call, q, r);
 
     /* A page of nothing but private names is not the end. */
     while (ret > 0 && r->entries) {
@@ -87,8 +87,8 @@ static FIBER int begin_listing(struct translator *me, struct call *call, const s
         unsigned child = read_choose(me, call, q->inode, from);
 
         state->listing_child = (int)child;
-        ret = list_from(me, call, q, child, r);
-        if (ret >= 0 || !result_is_unknown(ret) || scope_check(&call->scope, me->env) < 0)
+        ret = list_from(me, call, q, child, known.data ? &known : NULL, r);
+        if (ret >= 0 || (!result_is_unknown(ret) && ret != -ESTALE) || scope_check(&call->scope, me->env) < 0)
             return ret;
         s->failovers++;
         reply_done(r);
@@ -108,5 +108,5 @@ FIBER int replicate_readdir(struct translator *me, struct call *call, const stru
         return -ENOMEM;
     if (q->offset == 0 || state->listing_child < 0)
         return begin_listing(me, call, q, state, r);
-    return list_from(me, call, q, (unsigned)state->listing_child, r);
+    return list_from(me, call, q, (unsigned)state->listing_child, NULL, r);
 }

@@ -83,6 +83,15 @@ static int log_mismatch(const struct look *l, unsigned a, unsigned b)
     return -EIO;
 }
 
+static int log_undecided(const struct look *l)
+{
+    TLOG(l->me, LOG_ERROR, "name-undecided",
+         "parent=%s name=%s: the copies within reach differ and each is recorded as behind another; bring the other "
+         "bricks back or heal the directory",
+         l->q->parent ? GFID_TEXT(&l->q->parent->gfid) : "-", l->q->name ? l->q->name : "-");
+    return -EIO;
+}
+
 /* Only the children that are not blamed for the parent's entries have a say. Asks again only when it matters. */
 static FIBER int find_voters(struct look *l)
 {
@@ -93,7 +102,7 @@ static FIBER int find_voters(struct look *l)
     l->voters = s->all;
     if (!l->q->name || !l->q->parent)
         return 0;
-    r = known_get(l->me, l->call, l->q->parent, NULL, false, &parent);
+    r = known_get(l->me, l->call, l->q->parent, NULL, true, &parent);
     if (r < 0)
         return r;
     l->voters = parent.data;
@@ -121,7 +130,11 @@ static FIBER int decide(struct look *l)
         return r;
     yes = l->ok & l->voters;
     no = l->absent & l->voters;
-    if (!(yes | no)) { /* all blamed: the union of their names is what heal will make */
+    if (!(yes | no)) {
+        /* All are blamed. Without quorum the union of their names is the best there is, and what heal will make; with
+         * quorum the child that knows is out of reach, and a guess could bring back what was removed. */
+        if (replicate_of(l->me)->quorum.type != QUORUM_NONE)
+            return log_undecided(l);
         yes = l->ok;
         no = l->absent;
     }

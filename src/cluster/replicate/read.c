@@ -112,6 +112,125 @@ static uint32_t readable_for(const struct known *known, enum op op)
     }
 }
 
+/* ---- proof ----
+ *
+ * Another client may be cut off from the child we read, and have changed the file on the others. Whatever it had
+ * acknowledged before is recorded against the child on a quorum of the others. So while the child reads, so many others
+ * are asked for their counters that no quorum can have passed us by. */
+
+struct proof {
+    struct translator *me;
+    struct call *call;
+    struct inode *inode;
+    uint32_t witnesses;
+    uint32_t accused_contents, accused_metadata;
+    int result;
+};
+
+static uint32_t witnesses_for(struct translator *me, unsigned child)
+{
+    struct replicate *s = replicate_of(me);
+    uint32_t others = s->all & ~bit(child), asked = 0;
+
+    /* The arbiter has nothing else to do; then the next ones, so that the load spreads. */
+    if ((s->arbiter & s->up & others) && children_quorum(me, others) == 0)
+        asked |= s->arbiter;
+    for (unsigned n = 1; n < s->child_count; n++) {
+        uint32_t next = bit((child + n) % s->child_count);
+
+        if (children_quorum(me, others & ~asked) < 0)
+            break;
+        asked |= next & s->up;
+    }
+    return asked;
+}
+
+static FIBER int prove(void *arg)
+{
+    struct proof *p = arg;
+    struct replicate *s = replicate_of(p->me);
+    const struct request q = { .op = OP_LOOKUP, .inode = p->inode, .xdata = s->ask };
+    SCOPED(fan_free) struct fan *fan = fan_new(p->me, p->call, p->witnesses, &q);
+    struct accusations contents, metadata;
+
+    if (!fan)
+        return p->result = -ENOMEM;
+    fan_run(fan);
+    accusations_init(&contents, s->child_count);
+    accusations_init(&metadata, s->child_count);
+    for_each_child(i, p->witnesses)
+    {
+        int r = fan->list[i].ret;
+
+        if (r == -ENOENT || r == -ESTALE)
+            continue; /* it cannot have recorded anything on what it does not have */
+        if (r < 0)
+            return p->result = r;
+        counters_read(s, p->inode->type == S_IFDIR ? CHANGE_ENTRY : CHANGE_DATA, i, fan->list[i].r.xdata, &contents);
+        counters_read(s, CHANGE_METADATA, i, fan->list[i].r.xdata, &metadata);
+    }
+    p->accused_contents = accusations_accused(&contents);
+    p->accused_metadata = accusations_accused(&metadata);
+    return p->result = 0;
+}
+
+static bool needs_proof(struct translator *me, const struct request *q, const struct known *known)
+{
+    struct replicate *s = replicate_of(me);
+
+    if (!s->verify_reads || known->is_just_asked)
+        return false;
+    /* Holding the lock, we would know. */
+    if (q->op == OP_READ || q->op == OP_SEEK)
+        return !session_find(me, q->inode, CHANGE_DATA);
+    return q->op == OP_STAT || q->op == OP_GETXATTR || q->op == OP_READDIR || q->op == OP_READDIRP;
+}
+
+/* Is the child, as the witnesses say, as good as we thought? 0, -ESTALE: no, it missed something. */
+static FIBER int check_proof(struct proof *p, const struct request *q, unsigned child)
+{
+    struct known known;
+    bool is_contents = q->op == OP_READ || q->op == OP_SEEK || q->op == OP_READDIR || q->op == OP_READDIRP;
+
+    if (p->result == 0) {
+        if (!((is_contents ? p->accused_contents : p->accused_contents | p->accused_metadata) & bit(child)))
+            return 0;
+        known_forget(p->me, p->inode);
+        return -ESTALE;
+    }
+    /* A witness was lost: ask everybody. */
+    int r = known_get(p->me, p->call, p->inode, q->fd, true, &known);
+
+    if (r < 0)
+        return r;
+    return readable_for(&known, q->op) & bit(child) ? 0 : -ESTALE;
+}
+
+FIBER int ask_child_proven(struct translator *me, unsigned child, struct call *call, const struct request *q,
+                           const struct known *known, struct reply *r)
+{
+    struct proof p = { .me = me, .call = call, .inode = q->inode };
+    struct group group;
+    int ret, proven;
+
+    if (needs_proof(me, q, known))
+        p.witnesses = witnesses_for(me, child);
+    if (!p.witnesses)
+        return ask_child(me, child, call, q, r);
+    group_init(&group, me->env);
+    ret = group_run(&group, "read-proof", prove, &p);
+    if (ret < 0)
+        return ret;
+    ret = ask_child(me, child, call, q, r);
+    group_wait_all(&group);
+    if (ret < 0)
+        return ret;
+    proven = check_proof(&p, q, child);
+    if (proven < 0)
+        reply_done(r);
+    return proven < 0 ? proven : ret;
+}
+
 static FIBER int read_from(struct translator *me, struct call *call, const struct request *q, struct known *known,
                            struct reply *r)
 {
@@ -122,21 +241,21 @@ static FIBER int read_from(struct translator *me, struct call *call, const struc
     for (;;) {
         uint32_t from = readable_for(known, q->op) & s->up & ~tried;
         unsigned child;
+        int asked;
 
+        if (!from && ret)
+            return ret == -ESTALE && !readable_for(known, q->op) ? known_none(me, q->inode, known, "data") : ret;
         if (!from)
-            return ret ? ret : known_none(me, q->inode, known, q->op == OP_STAT ? "metadata" : "data");
+            return known_none(me, q->inode, known, q->op == OP_STAT ? "metadata" : "data");
         child = read_choose(me, call, q->inode, from);
-        ret = ask_child(me, child, call, q, r);
+        ret = ask_child_proven(me, child, call, q, known, r);
         if (ret >= 0 || !is_worth_another(ret) || scope_check(&call->scope, me->env) < 0)
             return ret;
         s->failovers++;
         reply_done(r);
-        if (!tried) {
-            int asked = known_get(me, call, q->inode, q->fd, true, known);
-
-            if (asked < 0)
-                return asked;
-        }
+        asked = known_get(me, call, q->inode, q->fd, true, known);
+        if (asked < 0)
+            return asked;
         tried |= bit(child);
     }
 }

@@ -93,6 +93,9 @@ static const struct option replicate_options[] = {
              .help = "no attributes in answers to writes"),
     OPT_BOOL("consistent-io", struct replicate, consistent_io, .def = "no", .live = true,
              .help = "refuse everything while a child is down (only without quorum)"),
+    OPT_BOOL("verify-reads", struct replicate, verify_reads, .def = "on", .live = true,
+             .help = "with each read ask, at the same time, as many other bricks as it takes to know that the one "
+                     "read missed nothing: another client may be cut off from it"),
     OPT_U32("arbiter-count", struct replicate, arbiter_count, .def = "0", .max = 1,
             .help = "1: the last child holds names and attributes, no data"),
     OPT_STR("thin-arbiter", struct replicate, thin_arbiter),

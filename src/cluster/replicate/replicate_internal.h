@@ -65,6 +65,7 @@ struct replicate {
     bool forced_metadata_heal;
     uint32_t heal_timeout_s;
     bool consistent_metadata, consistent_io;
+    bool verify_reads;
     uint32_t arbiter_count;
     char *thin_arbiter;
     uint32_t shd_max_threads, shd_wait_length;
@@ -179,6 +180,12 @@ int fan_step(const struct fan *fan, unsigned child, uint32_t step, struct reply 
 /* One child, same care of descriptors. */
 FIBER int ask_child(struct translator *me, unsigned child, struct call *call, const struct request *q, struct reply *r);
 
+struct known;
+/* The same, and at the same time a look at other children's counters unless `known` is new: -ESTALE when the child has
+ * missed something by now. */
+FIBER int ask_child_proven(struct translator *me, unsigned child, struct call *call, const struct request *q,
+                           const struct known *known, struct reply *r);
+
 /* ---- inodes: what is known, and their sessions ---- */
 
 struct session;
@@ -189,6 +196,7 @@ struct known {
     uint32_t metadata;
     uint32_t seen;        /* answered with success */
     uint32_t accused;     /* blamed for either */
+    bool is_just_asked;   /* known_get asked for this caller, after it began */
     bool arbiter_is_good; /* the arbiter answered and nobody blames it for data */
 };
 

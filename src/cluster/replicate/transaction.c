@@ -243,6 +243,22 @@ static bool is_symmetric(const struct txn *txn)
     return true;
 }
 
+/* Why it failed for want of children. What a child that is behind says (no such name, say) is no reason to give. */
+static int reason(const struct txn *txn)
+{
+    uint32_t good = txn->asked;
+    int worst;
+
+    for (unsigned i = 0; i < txn->claim_count; i++) {
+        if (txn->claim[i].wants_mark)
+            good &= txn->claim[i].session->good;
+    }
+    worst = worst_of(txn, good);
+    if (!worst && !txn->ok && !good)
+        worst = worst_of(txn, txn->asked);
+    return worst ? worst : -ENOTCONN;
+}
+
 /* 0: done, by txn->ok. */
 static int judge(struct txn *txn)
 {
@@ -255,11 +271,9 @@ static int judge(struct txn *txn)
     if (txn->change == CHANGE_DATA)
         good &= ~s->arbiter;
     if (children_quorum(txn->me, txn->ok) < 0 || !(txn->ok & good)) {
-        int worst = worst_of(txn, txn->ok ? good : s->all);
-
         s->quorum_failures++;
         keep_dirty(txn);
-        return worst ? worst : worst_of(txn, s->all) ? worst_of(txn, s->all) : -ENOTCONN;
+        return reason(txn);
     }
     return 0;
 }
