@@ -202,13 +202,20 @@ static bool is_of_connection(int r)
 
 static FIBER int lock_again(struct remote *s, struct fd *fd, struct remote_fd *f, struct reply *r)
 {
+    /* A brick of ours that just started serves these before fresh requests (features/locks "reclaim"). */
+    SCOPED(dict_unref) struct dict *reclaim = list_empty(&f->locks) ? NULL : dict_new();
     struct held_lock *l;
     int result = 0;
     struct call who;
 
+    if (list_empty(&f->locks))
+        return 0;
+    if (!reclaim || dict_set_int(reclaim, "mortar.lock-reclaim", 1) < 0)
+        return -ENOMEM;
     call_init(&who, s->me->graph);
     list_for_each (l, &f->locks, node) {
         struct fop_request w = { .proc = FOP_LK, .gfid = fd->inode->gfid, .fd = f->number, .command = 1 };
+        w.xdata = reclaim;
         struct fop_answer a = { .r = r };
         w.type = w.lock.type = l->range.type;
         w.lock.start = l->range.start;
