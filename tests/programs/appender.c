@@ -62,7 +62,7 @@ static void check_line(const char *line, size_t size, long number)
         w++;
     if (w == WRITERS_MAX)
         wrong("appender: too many writers");
-    strcpy(writers[w].name, name);
+    snprintf(writers[w].name, sizeof(writers[w].name), "%s", name);
     if (writers[w].next != index)
         wrong("appender: line %ld of %s where %ld was to come", index, name, writers[w].next);
     writers[w].next++;

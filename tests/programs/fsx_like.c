@@ -292,7 +292,7 @@ static void do_seek(struct run *run, const struct step *step, int fd)
     while (at < (data < 0 ? run->size : (uint64_t)data))
         if (run->model[at++] != 0)
             differs(run, step, "SEEK_DATA gave %lld, but there is data at %llu", (long long)data,
-                    (unsigned long long)at - 1);
+                    (unsigned long long)(at - 1));
     hole = lseek(fd, (off_t)step->offset, SEEK_HOLE);
     if (hole < 0 || (uint64_t)hole < step->offset || (uint64_t)hole > run->size)
         differs(run, step, "SEEK_HOLE gave %lld (%s)", (long long)hole, hole < 0 ? strerror(errno) : "out of range");

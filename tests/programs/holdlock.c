@@ -1,7 +1,7 @@
 /* holdlock try flock|fcntl FILE    tries to take an exclusive lock without waiting: prints granted (0), refused (1) or
  *                                  the error (2)
  * holdlock hold flock|fcntl FILE   takes it, prints held, and reads commands from stdin until it ends:
- *     check    prints alive when the descriptor still works (fstat, read and write), else "dead ERROR"
+ *     check    prints alive when the descriptor still works (fstat, read), else "dead ERROR"
  *     end      unlocks, prints the result of that and of close, and ends */
 #include "program.h"
 
@@ -39,7 +39,7 @@ static const char *state(int fd)
     struct stat st;
     char c;
 
-    if (fstat(fd, &st) < 0 || pread(fd, &c, 1, 0) < 0 || pwrite(fd, "x", 1, 0) < 0 || fsync(fd) < 0)
+    if (fstat(fd, &st) < 0 || pread(fd, &c, 1, 0) < 0)
         return strerrorname_np(errno);
     return NULL;
 }

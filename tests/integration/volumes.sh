@@ -1,0 +1,117 @@
+# Volume files. Sourced by lib.sh, which sets T.
+#
+#   volume NAME REPLICAS [--server-side] [--posix "KEY VALUE;KEY VALUE"] [--client "KEY VALUE;..."] [--hosts "A1 A2 ..."]
+#
+# writes $T/NAME/brick1.vol ... and $T/NAME/client.vol and makes the directories $T/NAME/b1 ... of the bricks. Ports are
+# chosen per volume, all on 127.0.0.1 of one host, unless --hosts gives an address per brick.
+#
+# --posix adds options to storage/posix, --client to every protocol/client of the client. --server-side makes each brick
+# process replicate over its own disk and the other's (two bricks), so that the client has only one connection, to the
+# first; client2.vol has the second.
+#
+# CLIENT_LAYERS are the translators above replication, from the bottom; BRICK_LAYERS those between storage/posix and
+# protocol/server.
+
+CLIENT_LAYERS=${CLIENT_LAYERS-"features/utime performance/write-behind"}
+BRICK_LAYERS=${BRICK_LAYERS-"features/access-control features/locks performance/io-threads features/index"}
+volume_count=0
+
+options() { # options "KEY VALUE;KEY VALUE": as lines of a section
+    local item
+    local IFS=';'
+    for item in $1; do [ -z "${item// /}" ] || echo "    option ${item# }"; done
+}
+
+section() { # section NAME TYPE "KEY VALUE;..." SUBVOLUME...
+    echo "volume $1"
+    echo "    type $2"
+    options "$3"
+    [ $# -lt 4 ] || echo "    subvolumes ${*:4}"
+    echo "end-volume"
+    echo
+}
+
+layers() { # layers PREFIX FIRST_CHILD LAST_NAME "TYPES": a stack; the last section gets the name LAST_NAME
+    local prefix=$1 child=$2 last=$3 types=($4) i name options
+    for ((i = 0; i < ${#types[@]}; i++)); do
+        name=$prefix-${types[i]#*/}
+        [ $i -lt $((${#types[@]} - 1)) ] || name=$last
+        options=
+        case ${types[i]} in
+            features/index) options="index-base $brick_directory/.glusterfs/indices;xattrop-pending-watchlist trusted.afr.$volume_name-;xattrop-dirty-watchlist trusted.afr.dirty";;
+            features/utime) options="noatime on";;
+        esac
+        section "$name" "${types[i]}" "$options" "$child"
+        child=$name
+    done
+}
+
+client_section() { # client_section NAME HOST PORT SUBVOLUME "OPTIONS"
+    section "$1" protocol/client "transport-type tcp;remote-host $2;remote-port $3;remote-subvolume $4;$5"
+}
+
+volume() {
+    local volume_name=$1 count=$2 brick_directory server_side=0 posix= client= hosts=() base i names= pending=
+    shift 2
+    while [ $# -gt 0 ]; do
+        case $1 in
+            --server-side) server_side=1; shift;;
+            --posix) posix=$2; shift 2;;
+            --client) client=$2; shift 2;;
+            --hosts) read -ra hosts <<< "$2"; shift 2;;
+            *) fail "volume: no option $1"; exit 1;;
+        esac
+    done
+    base=$((49152 + volume_count * 16)); volume_count=$((volume_count + 1))
+    mkdir -p "$T/$volume_name"
+    for ((i = 1; i <= count; i++)); do
+        brick_directory=$T/$volume_name/b$i
+        mkdir -p "$brick_directory"
+        # the real brick process leaves making these to glusterd
+        [ "$BRICK" != glusterfsd ] || mkdir -p -m 0700 "$brick_directory/.glusterfs/indices"
+        if [ $server_side = 1 ]; then
+            mirror_server_file "$i" > "$T/$volume_name/brick$i.vol"
+            { client_section "$volume_name-server" "${hosts[i - 1]:-127.0.0.1}" $((base + i - 1)) mirror "$client"
+              layers "$volume_name" "$volume_name-server" "$volume_name" "performance/write-behind"
+            } > "$T/$volume_name/client$([ "$i" = 1 ] || echo "$i").vol"
+        else
+            brick_file "$i" > "$T/$volume_name/brick$i.vol"
+        fi
+    done
+    [ $server_side = 1 ] || client_file > "$T/$volume_name/client.vol"
+}
+
+# The three below see the variables of volume().
+brick_file() {
+    section "$volume_name-posix" storage/posix "directory $brick_directory;$posix"
+    layers "$volume_name" "$volume_name-posix" brick "$BRICK_LAYERS"
+    section "$volume_name-server" protocol/server \
+        "transport-type tcp;transport.socket.listen-port $((base + $1 - 1));auth.addr.brick.allow *" brick
+}
+
+client_file() {
+    for ((i = 0; i < count; i++)); do
+        client_section "$volume_name-client-$i" "${hosts[i]:-127.0.0.1}" $((base + i)) brick "$client"
+        names+=" $volume_name-client-$i"
+        pending+=${pending:+,}$volume_name-client-$i
+    done
+    if [ "$count" = 1 ]; then
+        layers "$volume_name" "${names# }" "$volume_name" "$CLIENT_LAYERS"
+        return
+    fi
+    section "$volume_name-replicate-0" cluster/replicate "afr-pending-xattr $pending" $names
+    layers "$volume_name" "$volume_name-replicate-0" "$volume_name" "$CLIENT_LAYERS"
+}
+
+mirror_server_file() { # both servers list the disks in the same order, with the same pending names
+    local me=$1 other=$((3 - $1)) children
+    section "$volume_name-posix" storage/posix "directory $brick_directory;$posix"
+    layers "$volume_name" "$volume_name-posix" disk "features/locks features/index"
+    client_section "$volume_name-other" "${hosts[other - 1]:-127.0.0.1}" $((base + other - 1)) disk ""
+    children="disk $volume_name-other"
+    [ "$me" = 1 ] || children="$volume_name-other disk"
+    section mirror cluster/replicate "afr-pending-xattr $volume_name-client-0,$volume_name-client-1" $children
+    section "$volume_name-server" protocol/server \
+        "transport-type tcp;transport.socket.listen-port $((base + me - 1));auth.addr.disk.allow *;auth.addr.mirror.allow *" \
+        disk mirror
+}
