@@ -63,6 +63,10 @@ int fop_get_answer(struct xdr_in *in, enum fop_proc proc, struct buf *raw, bool 
 bool fop_is_known(uint32_t proc); /* can be read and written */
 const char *fop_name(uint32_t proc);
 
+/* SEEK's `what`: 0 data, 1 hole; the host has SEEK_DATA and SEEK_HOLE. */
+#define WIRE_SEEK_DATA 0
+#define WIRE_SEEK_HOLE 1
+
 /* O_* of this host to and from the wire's (docs/protocol.md "open flags"). */
 uint32_t fop_flags_to_wire(uint32_t flags);
 uint32_t fop_flags_from_wire(uint32_t flags);

@@ -3,6 +3,7 @@
 #include "protocol/client/client_internal.h"
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <unistd.h>
 
 /* Procedures: by gfid, and by descriptor where that is another one (0: the same procedure, with FD_ANONYMOUS). */
 static const struct {
@@ -157,6 +158,10 @@ int remote_request(struct remote *s, struct call *call, const struct request *q,
     if (q->op == OP_OPEN || q->op == OP_CREATE) {
         w->flags = fop_flags_to_wire(q->flags & ~(s->filters_direct ? (uint32_t)O_DIRECT : 0));
     }
+    if (q->op == OP_SEEK)
+        w->flags = q->flags == SEEK_HOLE ? WIRE_SEEK_HOLE : WIRE_SEEK_DATA;
+    if (q->op == OP_RENAME && q->flags != 0)
+        return -EINVAL; /* the wire has no place for RENAME_* */
     if (w->size > UINT32_MAX && q->op != OP_FALLOCATE)
         w->size = q->op == OP_WRITE ? w->size : UINT32_MAX;
     return q->op == OP_WRITE && w->size > RECORD_MAX_BYTES / 2 ? -EMSGSIZE : 0;

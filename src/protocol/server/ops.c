@@ -7,6 +7,7 @@
 #include "protocol/server/server_internal.h"
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <unistd.h>
 
 /* How a procedure addresses what it is about. */
 enum target {
