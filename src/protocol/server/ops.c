@@ -323,6 +323,11 @@ static int fill(const struct call *call, struct step *st)
         else if (w->proc == FOP_ZEROFILL)
             st->q.flags = FALLOC_FL_ZERO_RANGE;
         break;
+    case OP_SEEK:
+        if (w->flags != WIRE_SEEK_DATA && w->flags != WIRE_SEEK_HOLE)
+            return -EINVAL;
+        st->q.flags = w->flags == WIRE_SEEK_HOLE ? SEEK_HOLE : SEEK_DATA;
+        break;
     case OP_IPC: st->q.command = (enum lock_command)w->command; break;
     case OP_LK:
     case OP_INODELK:
