@@ -14,6 +14,7 @@
     X(barrier_class) \
     X(bitrot_stub_class) \
     X(changelog_class) \
+    X(index_class) \
     X(leases_class) \
     X(locks_class) \
     X(marker_class) \

@@ -65,7 +65,10 @@ static int start(struct brick_test *t, va_list args)
         assert_int_equal(0, dict_set_str(options, key, va_arg(args, const char *)));
     t->graph = graph_new(t->env);
     assert_non_null(t->graph);
-    int r = graph_push(t->graph, &posix_class, "web-posix", options, &t->me, &t->err);
+    int r = graph_push(t->graph, &posix_class, "web-posix", options, &t->posix, &t->err);
+    t->me = t->posix;
+    if (r == 0 && t->push)
+        t->push(t);
     if (r == 0)
         r = graph_start(t->graph, &t->err);
     if (r < 0) {

@@ -30,7 +30,9 @@ struct brick_test {
     char log_path[80];
     char dir[64]; /* the brick */
     struct graph *graph;
-    struct translator *me;
+    struct translator *me; /* what brick_op asks: the top of the graph */
+    struct translator *posix;
+    void (*push)(struct brick_test *t); /* puts more on top of posix; sets me */
     struct call call;
     struct inode *root;
     struct inode *inodes[INODES_MAX]; /* references to give back */
