@@ -1,5 +1,7 @@
 #include "mortarfs/daemon.h"
+#include <execinfo.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -61,26 +63,55 @@ int daemon_start(struct daemon_link *d, bool in_foreground, const char *program,
 }
 
 /* Whoever reads our output to its end must not wait for us. */
-static void leave_terminal(void)
+static void leave_terminal(const char *log_file)
 {
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int log_fd = log_file ? open(log_file, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
 
     if (null_fd < 0)
         return;
     for (int fd = 0; fd <= 2; fd++)
-        (void)dup2(null_fd, fd);
+        (void)dup2(fd == 2 && log_fd >= 0 ? log_fd : null_fd, fd);
     if (null_fd > 2)
         (void)close(null_fd);
+    if (log_fd > 2)
+        (void)close(log_fd);
 }
 
-void daemon_ready(struct daemon_link *d)
+void daemon_ready(struct daemon_link *d, const char *log_file)
 {
     if (d->to_parent < 0)
         return;
-    leave_terminal();
+    leave_terminal(log_file);
     (void)!write(d->to_parent, "+", 1); /* a parent that is gone does not mind */
     (void)close(d->to_parent);
     d->to_parent = -1;
+}
+
+/* Only what is safe in a signal handler: no memory, no locks, no stdio. */
+static void explain_crash(int signo)
+{
+    static const char text[] =
+        "\nmortarfs " MORTAR_VERSION " crashed; where (addr2line -e mortarfs -f ADDRESS tells the lines):\n";
+    void *frames[48];
+
+    (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+    backtrace_symbols_fd(frames, backtrace(frames, ARRAY_SIZE(frames)), STDERR_FILENO);
+    (void)raise(signo); /* SA_RESETHAND: now it ends the process */
+}
+
+void daemon_explain_crashes(void)
+{
+    static const int signals[] = { SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE };
+    static uint8_t stack[64 * 1024]; /* the fiber's own may be what ran out */
+    const stack_t alternate = { .ss_sp = stack, .ss_size = sizeof(stack) };
+    struct sigaction action = { .sa_handler = explain_crash, .sa_flags = SA_ONSTACK | SA_RESETHAND | SA_NODEFER };
+    void *warm_up[1];
+
+    (void)backtrace(warm_up, 1); /* loads libgcc now, not in the handler */
+    (void)sigaltstack(&alternate, NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+        (void)sigaction(signals[i], &action, NULL);
 }
 
 void daemon_failed(struct daemon_link *d, const char *program, const struct error *why)

@@ -13,8 +13,12 @@ struct daemon_link {
 
 /* Forks. Returns in the child only (in the foreground: at once). Must be called before threads and loops exist. */
 int daemon_start(struct daemon_link *d, bool in_foreground, const char *program, struct error *err);
-void daemon_ready(struct daemon_link *d);
+/* Standard error goes to the log file from then on (NULL: nowhere): what asserts and sanitizers print. */
+void daemon_ready(struct daemon_link *d, const char *log_file);
 void daemon_failed(struct daemon_link *d, const char *program, const struct error *why);
+
+/* From now on a crash writes where it happened to standard error before it ends the process. */
+void daemon_explain_crashes(void);
 
 /* Makes and locks the file for as long as the process lives, and writes the pid. -EEXIST with a sentence when another
  * process holds it. ret_fd is for pid_file_remove(). */

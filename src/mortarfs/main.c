@@ -125,6 +125,9 @@ static int run(struct cmdline *c)
         return 1;
     }
     raise_limits(c);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they explain better */
+    daemon_explain_crashes();
+#endif
     code = process_run(c, log, &link);
     pid_file_remove(c->pid_file, pid_fd);
     log_close(log);

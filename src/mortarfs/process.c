@@ -32,7 +32,7 @@ static FIBER void start(void *arg)
     p->is_ready = true;
     LOG(p->log, LOG_INFO, "start", "ready", "version=" MORTAR_VERSION " file=%s%s%s", volfile_label(p),
         p->c->mount_point ? " mountpoint=" : "", p->c->mount_point ? p->c->mount_point : "");
-    daemon_ready(p->link);
+    daemon_ready(p->link, p->c->log_file);
 }
 
 /* ---- stop ---- */

@@ -149,7 +149,6 @@ static FIBER void serve(void *arg)
     while (m->is_moving)
         (void)waitq_wait(&m->moved, NULL);
     m->running++;
-    fill_call(in);
     r = o->run(in);
     if (!in->is_answered) {
         assert(r < 0);
@@ -187,11 +186,13 @@ void dispatch(struct request_in *in)
             in->node = node_by_id(m, in->head.nodeid);
             node_pin(in->node);
         }
+        fill_call(in); /* now: an interrupt may come before the fiber runs */
         list_add_tail(&m->requests, &in->of_mount);
         HASH_ADD(hh, m->by_unique, head.unique, sizeof(in->head.unique), in);
         r = fiber_spawn(m->env, "fuse-request", serve, in);
         if (r == 0)
             return;
+        call_done(&in->call);
     }
     if (code != FUSE_DESTROY)
         answer_error(in, r);
