@@ -102,7 +102,7 @@ static void interrupt(struct request_in *in)
     if (!target || target->is_answered)
         return;
     in->m->count.interrupts++;
-    if (target->is_lock_wait || thread_has_sigkill(target->head.pid))
+    if (target->head.opcode == FUSE_SETLKW || thread_has_sigkill(target->head.pid))
         scope_cancel(&target->call.scope);
 }
 

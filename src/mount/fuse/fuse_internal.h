@@ -114,7 +114,6 @@ struct request_in {
     struct groups *groups;
     struct buf *data; /* of a WRITE */
     bool is_answered, is_fresh_groups;
-    bool is_lock_wait; /* SETLKW: may be interrupted by any signal */
     struct list of_mount;
     UT_hash_handle hh; /* by head.unique */
     size_t args_bytes;

@@ -90,6 +90,5 @@ FIBER int on_setlk(struct request_in *in)
 
 FIBER int on_setlkw(struct request_in *in)
 {
-    in->is_lock_wait = true;
     return set_lock(in, LOCK_WAIT);
 }
