@@ -254,14 +254,21 @@ void waiter_end(struct waiter *w, int result)
     make_runnable(w->fiber);
 }
 
+/* A timer runs on until its fiber does: between a wake-up and that, it may still fire. */
+static void end_by_timer(struct waiter *w, int result)
+{
+    if (!w->is_over)
+        waiter_end(w, result);
+}
+
 static void deadline_passed(void *arg)
 {
-    waiter_end(arg, -ETIMEDOUT);
+    end_by_timer(arg, -ETIMEDOUT);
 }
 
 static void sleep_is_over(void *arg)
 {
-    waiter_end(arg, 0);
+    end_by_timer(arg, 0);
 }
 
 /* Suspends the running fiber until waiter_end(w). */
