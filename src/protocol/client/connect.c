@@ -11,8 +11,9 @@
 #define CLIENT_OPVERSION "100000"
 #define CLIENT_VERSION   "10.3" /* the GlusterFS release whose wire we speak */
 
-/* Pauses before tries, after a failure or a lost connection. GlusterFS waits 3 s always. */
-static const uint32_t pauses_ms[] = { 0, 200, 500, 1000, 3000 };
+/* Pauses before tries, after a failure or a lost connection. GlusterFS waits 3 s always; ours stay well below the
+ * reclaim-grace of a brick that starts, so that locks are replayed in time. */
+static const uint32_t pauses_ms[] = { 0, 200, 500, 1000 };
 
 struct programs {
     bool has_fops, has_portmap, has_mortar;
