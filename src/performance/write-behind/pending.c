@@ -210,13 +210,38 @@ static void hold_over(void *arg)
     dirty_retry(arg);
 }
 
+static bool may_touch_the_same(const struct pending *a, const struct pending *b)
+{
+    return a->is_append || b->is_append || (a->offset < b->offset + b->size && b->offset < a->offset + a->size);
+}
+
+/* Newer data for the same bytes must not be overwritten by a late second try. */
+static bool is_superseded(const struct pending *w)
+{
+    const struct pending *newer;
+
+    list_for_each (newer, &w->of->writes, of_inode)
+        if (newer->seq > w->seq && may_touch_the_same(w, newer))
+            return true;
+    return false;
+}
+
+static void drop_superseded(struct dirty_inode *d)
+{
+    struct pending *w;
+
+    list_for_each (w, &d->writes, of_inode)
+        if (w->state == PENDING_FAILED && is_superseded(w))
+            pending_free(w);
+}
+
 static bool keep_for_retry(struct pending *w)
 {
     struct dirty_inode *d = w->of;
     struct write_behind *s = d->me->state;
 
     if (!s->resyncs_failed || !w->was_synced || d->me->graph->is_stopping ||
-        d->failed_bytes + w->size > s->window_bytes)
+        d->failed_bytes + w->size > s->window_bytes || is_superseded(w))
         return false;
     w->state = PENDING_FAILED;
     d->queued_bytes -= w->size;
@@ -286,8 +311,7 @@ static bool is_in_order(const struct dirty_inode *d, const struct pending *w)
             return true;
         if (before->state == PENDING_FAILED)
             continue;
-        if (s->is_strict_order || w->is_append || before->is_append ||
-            (before->offset < w->offset + w->size && w->offset < before->offset + before->size))
+        if (s->is_strict_order || may_touch_the_same(before, w))
             return false;
     }
     return true;
@@ -397,6 +421,8 @@ FIBER int dirty_add(struct dirty_inode *d, struct call *call, const struct reque
     if (!merge(d, call, q) && !pending_new(d, call, q))
         return -ENOMEM;
     s->writes++;
+    if (d->failed_bytes)
+        drop_superseded(d);
     dispatch(d);
     return (int)q->data->size;
 }

@@ -449,6 +449,66 @@ static void random_writers_always_read_what_they_wrote(void **state)
         test_in_sim(random_writers_always_read_what_they_wrote_body, model_seed);
 }
 
+/* ---- the model with failures: an fsync that succeeds means that all before it is written ---- */
+
+static leaf_answer_fn plain_write;
+
+static FIBER int maybe_fail(struct leaf *leaf, struct call *call, const struct request *q, struct reply *r)
+{
+    if (slow_random(&file) % 5 == 0)
+        file.fail_next = EIO;
+    return plain_write(leaf, call, q, r);
+}
+
+static void fsync_body(struct test *t)
+{
+    static struct worker w;
+    uint8_t unknown[REGION_BYTES] = { 0 };
+    unsigned reported = 0, clean = 0;
+
+    test_push(t, &leaf_class, NULL);
+    test_push(t, &write_behind_class, "aggregate-size", model_seed % 2 ? "128B" : "0",
+              "resync-failed-syncs-after-fsync", model_seed % 3 ? "off" : "on", NULL);
+    test_start(t);
+    slow_file_init(&file, t, model_seed);
+    file.delay_max_ms = 3;
+    plain_write = t->leaf->answers[OP_WRITE];
+    t->leaf->answers[OP_WRITE] = maybe_fail;
+    w = (struct worker) { .t = t, .fd = t->fd, .random = model_seed };
+    for (unsigned i = 0; i < 200; i++) {
+        uint64_t at = worker_random(&w) % (REGION_BYTES - 32), n = 1 + worker_random(&w) % 32;
+        int result;
+        if (worker_random(&w) % 4 == 0) {
+            result = test_op(t, OP_FSYNC, .inode = t->file, .fd = t->fd);
+            for (unsigned b = 0; result == 0 && b < REGION_BYTES; b++)
+                if (!unknown[b] && w.model[b] != file.data[b])
+                    fail_msg("seed %llu: byte %u was lost without an error", (unsigned long long)model_seed, b);
+            clean += result == 0;
+        } else {
+            SCOPED(buf_unref) struct buf *data = buf_new(n);
+            memset(data->data, (int)worker_random(&w), n);
+            result = test_op(t, OP_WRITE, .inode = t->file, .fd = t->fd, .offset = at, .data = data);
+            if (result > 0) {
+                memcpy(w.model + at, data->data, n);
+                memset(unknown + at, 0, n);
+            }
+        }
+        if (result < 0) { /* told: what was written before may be lost */
+            assert_int_equal(-EIO, result);
+            reported++;
+            memset(unknown, 1, sizeof(unknown));
+        }
+    }
+    assert_true(reported > 0 && clean > 0);
+}
+
+static void an_fsync_that_succeeds_means_that_nothing_was_lost_silently(void **state)
+{
+    (void)state;
+    for (model_seed = 1; model_seed <= 60; model_seed++)
+        test_in_sim(fsync_body, model_seed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -475,6 +535,7 @@ int main(void)
         cmocka_unit_test(what_a_gone_client_wrote_is_still_written_and_stopping_writes_all),
         cmocka_unit_test(a_listing_leaves_attributes_of_dirty_inodes_out),
         cmocka_unit_test(random_writers_always_read_what_they_wrote),
+        cmocka_unit_test(an_fsync_that_succeeds_means_that_nothing_was_lost_silently),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
