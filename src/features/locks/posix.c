@@ -265,12 +265,6 @@ static FIBER int wait_for_grace(struct translator *me, struct call *call, const 
 
 /* ---- requests ---- */
 
-static int answer(struct reply *r, const struct lock_range *range)
-{
-    r->lock = mem_dup(range, sizeof(*range));
-    return r->lock ? 0 : -ENOMEM;
-}
-
 static int answer_conflict(struct translator *me, const struct request *q, const struct posix_lock *want,
                            struct reply *r)
 {
@@ -286,7 +280,8 @@ static int answer_conflict(struct translator *me, const struct request *q, const
         range.pid = g->pid;
         range.owner = g->owner;
     }
-    return answer(r, &range);
+    r->lock = mem_dup(&range, sizeof(range));
+    return r->lock ? 0 : -ENOMEM;
 }
 
 static int unlock(struct translator *me, const struct request *q, const struct posix_lock *want)
@@ -359,18 +354,19 @@ FIBER int locks_lk(struct translator *me, struct call *call, const struct reques
         TLOG(me, LOG_INFO, "lock", "kind=posix gfid=%s command=%d type=%d start=%llu end=%llu client=%s",
              GFID_TEXT(&q->inode->gfid), (int)q->command, (int)want.type, (unsigned long long)want.start,
              (unsigned long long)end, call->client ? call->client->uid : "");
-    int result;
-    if (want.type == LOCK_NONE && q->command != LOCK_GET) {
-        result = unlock(me, q, &want);
-    } else {
-        result = wait_for_grace(me, call, q, &want);
-        if (result < 0)
-            return result;
-        if (q->command == LOCK_GET)
-            return answer_conflict(me, q, &want, r);
-        result = lock_or_wait(me, call, q, &want);
-    }
-    return result < 0 ? result : answer(r, q->lock);
+    bool is_unlock = want.type == LOCK_NONE && q->command != LOCK_GET;
+    int result = is_unlock ? 0 : wait_for_grace(me, call, q, &want);
+    if (result < 0)
+        return result;
+    if (q->command == LOCK_GET)
+        return answer_conflict(me, q, &want, r);
+    SCOPED_FREE struct lock_range *range = mem_dup(q->lock, sizeof(*range)); /* before anything is granted */
+    if (!range)
+        return -ENOMEM;
+    result = is_unlock ? unlock(me, q, &want) : lock_or_wait(me, call, q, &want);
+    if (result == 0)
+        r->lock = take(range);
+    return result;
 }
 
 FIBER int locks_getactivelk(struct translator *me, struct call *call UNUSED, const struct request *q, struct reply *r)
