@@ -420,8 +420,12 @@ bool sim_run(struct sim *sim, uint64_t until_ns)
         bool is_due = env && at_ns <= sim->now_ns;
         bool has_fiber = sim->sched.runnable_count > 0;
 
-        if (sim->now_ns >= until_ns || (!has_fiber && !env))
+        if (sim->now_ns >= until_ns || (!has_fiber && !env)) {
+            /* Nothing will happen, but time passes for who waits for it. */
+            if (until_ns != UINT64_MAX)
+                sim->now_ns = MAX(sim->now_ns, until_ns);
             return false;
+        }
         if (has_fiber && !(is_due && sim_rng_next(&sim->schedule_rng) % 2)) {
             run_some_fiber(sim);
         } else {
