@@ -335,7 +335,8 @@ FIBER void remote_run(void *arg)
         if (s->is_stopping)
             break;
         scope_init(&s->attempt, 0);
-        (void)fiber_sleep_ms(&s->attempt, pauses_ms[tries]); /* cancelled by stop() */
+        if (fiber_sleep_ms(&s->attempt, pauses_ms[tries]) == -ESHUTDOWN) /* cancelled by stop() */
+            break; /* a simulated process that died */
     }
     s->is_running = false;
     waitq_wake_all(&s->stopped, 0);
