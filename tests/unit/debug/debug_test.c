@@ -335,7 +335,7 @@ SIM_TEST(io_stats_measures_times_when_told)
 FIBER_TEST(io_stats_writes_a_file_that_stays_in_its_directory)
 {
     SCOPED(dict_unref) struct dict *xattrs = dict_new();
-    char dir[] = "/tmp/mortar-io-stats-XXXXXX", path[128], text[4096] = "";
+    char dir[] = "/tmp/mortar-io-stats-XXXXXX", path[128], text[1024] = "";
 
     assert_non_null(mkdtemp(dir));
     test_push(t, &leaf_class, NULL);
