@@ -1,10 +1,11 @@
 #include "sim/classes.h"
 #include "sim/simdisk.h"
 
-extern const struct translator_class client_class, server_class, replicate_class, locks_class;
+extern const struct translator_class client_class, server_class, replicate_class, locks_class, io_threads_class;
 
 static const struct translator_class *const list[] = {
-    &simdisk_class, &saboteur_class, &client_class, &server_class, &replicate_class, &locks_class, NULL,
+    &simdisk_class,   &saboteur_class, &client_class,     &server_class,
+    &replicate_class, &locks_class,    &io_threads_class, NULL,
 };
 
 const class_list sim_classes = list;

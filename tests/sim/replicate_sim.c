@@ -27,7 +27,9 @@ struct result {
     char first[512];
 };
 
-#define SECOND 1000000000ull
+#define SECOND      1000000000ull
+#define SEEDS_SHORT 1000   /* of each plan, in `make test` */
+#define SEEDS_LONG  200000 /* in `make test-long` */
 
 static bool all_up(struct cluster *c)
 {
@@ -257,7 +259,7 @@ static void apply_word(struct plan *own, enum word_id id, const char *value)
 
 int main(int argc, char **argv)
 {
-    struct seeds seeds = { 1, 20 };
+    struct seeds seeds = { 1, getenv("MORTAR_LONG") ? SEEDS_LONG : SEEDS_SHORT };
     struct plan own = plans[0];
     bool is_own = false;
     own.name = "given on the command line";

@@ -30,6 +30,8 @@ static void nothing(void *arg UNUSED)
 static FIBER int begin(struct translator *me)
 {
     env_pool_run(me->env, nothing, NULL);
+    if (!me->graph->edge)
+        return -ESHUTDOWN; /* this process died meanwhile; the disk goes on without it */
     if (env_random_u64(me->env) % 100 < disk_eio_percent(disk(me)))
         return -EIO;
     return 0;
@@ -334,7 +336,7 @@ static FIBER int simdisk_open(struct translator *me, struct call *call, const st
 
 static void simdisk_release(struct translator *me, struct fd *fd, void *ctx)
 {
-    if (fd->inode->open_fds <= 1)
+    if (me->graph->edge && fd->inode->open_fds <= 1)
         disk_drop(disk(me), &fd->inode->gfid);
 }
 

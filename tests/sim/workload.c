@@ -490,10 +490,15 @@ static bool has_mark(const struct cluster *c, const struct gfid *gfid)
 static bool same_data(struct disk *a, struct disk *b, const struct gfid *gfid)
 {
     struct disk_node *x = disk_find(a, gfid), *y = disk_find(b, gfid);
-    uint8_t p[BLOCKS * MODEL_BLOCK] = { 0 }, q[BLOCKS * MODEL_BLOCK] = { 0 };
     if (!x || !y)
         return x == y;
-    return disk_read(x, 0, p, sizeof(p)) == disk_read(y, 0, q, sizeof(q)) && !memcmp(p, q, sizeof(p));
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        uint8_t p[MODEL_BLOCK] = { 0 }, q[MODEL_BLOCK] = { 0 };
+        size_t got = disk_read(x, i * MODEL_BLOCK, p, sizeof(p));
+        if (got != disk_read(y, i * MODEL_BLOCK, q, sizeof(q)) || memcmp(p, q, sizeof(p)) != 0)
+            return false;
+    }
+    return true;
 }
 
 static bool same_name(struct disk *a, struct disk *b, const struct gfid *dir, const char *name)
