@@ -186,10 +186,7 @@ static int index_init(struct translator *me, struct error *err)
     for (int kind = 0; kind < INDEX_KINDS; kind++)
         s->dirs[kind].fd = -1;
     if (!s->base)
-        return error_set(err, -EINVAL,
-                         "volume %s (line %u) has no 'option index-base': it names "
-                         "<brick>/.glusterfs/indices",
-                         me->name, me->line);
+        return error_set(err, -EINVAL, "there is no 'option index-base': it names <brick>/.glusterfs/indices");
     return 0;
 }
 

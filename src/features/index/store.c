@@ -62,10 +62,8 @@ int index_store_open(struct translator *me, struct error *err)
     struct index *s = me->state;
 
     if (mkdir(s->base, geteuid() ? 0700 : 0600) < 0 && errno != EEXIST)
-        return error_set(err, -errno,
-                         "index directory %s cannot be made: %s; 'option index-base' of volume %s is "
-                         "<brick>/.glusterfs/indices",
-                         s->base, strerror(errno), me->name);
+        return error_set(err, -errno, "index directory %s cannot be made: %s; index-base is <brick>/.glusterfs/indices",
+                         s->base, strerror(errno));
     int base_fd = open(s->base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (base_fd < 0)
         return error_set(err, -errno, "index directory %s cannot be opened: %s", s->base, strerror(errno));

@@ -15,11 +15,9 @@ static int refuse_open(struct translator *me, int e, struct error *err)
     case -ENOENT:
         return error_set(err, e,
                          "brick directory %s does not exist; make it, mount what belongs there, or correct "
-                         "'option directory' of volume %s",
-                         s->directory, me->name);
-    case -ENOTDIR:
-        return error_set(err, e, "%s is not a directory; 'option directory' of volume %s must name one", s->directory,
-                         me->name);
+                         "'option directory'",
+                         s->directory);
+    case -ENOTDIR: return error_set(err, e, "%s is not a directory; 'option directory' must name one", s->directory);
     case -EACCES:
         return error_set(err, e,
                          "brick directory %s cannot be opened: permission denied; run the brick as a user who "

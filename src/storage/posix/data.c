@@ -579,8 +579,7 @@ FIBER int posix_statfs(struct translator *me, struct call *call, const struct re
     struct fs_stat *out = NEW(struct fs_stat);
     if (!out)
         return -ENOMEM;
-    uint64_t reserved = s->reserve.is_percent ? (uint64_t)((double)v.f_blocks * s->reserve.percent / 100)
-                                              : s->reserve.size_bytes / v.f_frsize;
+    uint64_t reserved = posix_reserve_bytes(s, &v) / v.f_frsize;
     uint64_t n = s->shared_brick_count ? s->shared_brick_count : 1;
     *out = (struct fs_stat) {
         .bsize = v.f_bsize,

@@ -92,8 +92,7 @@ static int posix_init(struct translator *me, struct error *err)
     waitq_init(&s->idle);
     s->health_timer.env = me->env;
     if (!s->directory)
-        return error_set(err, -EINVAL, "volume %s (line %u) has no 'option directory': it names the brick's path",
-                         me->name, me->line);
+        return error_set(err, -EINVAL, "there is no 'option directory': it names the brick's path");
     s->path = mem_alloc(PATH_MAX);
     s->value = mem_alloc(XATTR_BYTES_MAX + 1);
     s->names = mem_alloc(XATTR_BYTES_MAX);

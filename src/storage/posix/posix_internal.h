@@ -230,6 +230,9 @@ bool posix_step(struct posix *s);
 
 /* May this call use `bytes` more? 0 or -ENOSPC. */
 int posix_room_check(struct posix *s, const struct call *call, const struct dict *xdata, uint64_t bytes);
+/* What `reserve` is on this file system. */
+struct statvfs;
+uint64_t posix_reserve_bytes(const struct posix *s, const struct statvfs *v);
 bool posix_is_internal(const struct call *call, const struct dict *xdata);
 
 /* Answers the xattr names and other questions in `asked` about a node (lookup, stat, readdirp, ...). */

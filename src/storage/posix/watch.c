@@ -13,6 +13,15 @@ bool posix_is_internal(const struct call *call, const struct dict *xdata)
     return call->pid < 0 || dict_has(xdata, "glusterfs-internal-fop");
 }
 
+uint64_t posix_reserve_bytes(const struct posix *s, const struct statvfs *v)
+{
+    /* "reserve 5" has always meant percent; whoever means bytes asks for more than a hundred. */
+    double percent = s->reserve.is_percent ? s->reserve.percent : (double)s->reserve.size_bytes;
+    if (s->reserve.is_percent || s->reserve.size_bytes <= 100)
+        return (uint64_t)((double)v->f_blocks * (double)v->f_frsize * percent / 100);
+    return s->reserve.size_bytes;
+}
+
 /* What is free above the reserve is handed out from a counter; when that is used up or old, the file system is asked.
  * So a full disk is noticed by the very write that would cross the limit, and asking is rare. */
 int posix_room_check(struct posix *s, const struct call *call, const struct dict *xdata, uint64_t bytes)
@@ -20,15 +29,16 @@ int posix_room_check(struct posix *s, const struct call *call, const struct dict
     struct statvfs v;
     uint64_t now = env_now_ns(s->health_timer.env);
 
-    if ((s->reserve.is_percent ? s->reserve.percent <= 0 : s->reserve.size_bytes == 0) ||
-        posix_is_internal(call, xdata))
+    if (s->reserve.is_percent ? s->reserve.percent <= 0 : s->reserve.size_bytes == 0)
         return 0;
+    if (posix_is_internal(call, xdata)) {
+        s->room_bytes -= (int64_t)bytes;
+        return 0;
+    }
     if (s->room_bytes < 0 || (uint64_t)s->room_bytes < bytes || now > s->room_until_ns) {
         if (fstatvfs(s->brick_fd, &v) < 0)
             return 0; /* the operation itself will tell */
-        double reserve = s->reserve.is_percent ? (double)v.f_blocks * (double)v.f_frsize * s->reserve.percent / 100
-                                               : (double)s->reserve.size_bytes;
-        s->room_bytes = (int64_t)((double)v.f_bfree * (double)v.f_frsize - reserve);
+        s->room_bytes = (int64_t)(v.f_bfree * v.f_frsize) - (int64_t)posix_reserve_bytes(s, &v);
         s->room_until_ns = now + ROOM_NS;
     }
     if (s->room_bytes < 0 || (uint64_t)s->room_bytes < bytes)

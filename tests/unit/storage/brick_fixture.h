@@ -8,7 +8,7 @@
  *     }
  *
  * The body runs in a fiber; directory, graph and inodes are gone afterwards. Without the right to set trusted.* xattrs
- * the tests skip with a message. gfids are made with GFID(n): 11111111-2222-3333-4444-0000000000nn.
+ * the tests skip with a message, but for programs that set brick_tests_are_unprivileged. gfids are made with GFID(n): 11111111-2222-3333-4444-0000000000nn.
  */
 #pragma once
 
@@ -42,6 +42,12 @@ struct brick_test {
     struct reply *r; /* of the last brick_op */
     struct error err;
 };
+
+extern bool brick_tests_are_unprivileged;
+/* Gives up CAP_SYS_ADMIN for this process, before any thread is made. False: could not. */
+bool brick_drop_sys_admin(void);
+/* A file system mounted at `at` (made), in a mount name space of this process's own. False: not possible here. */
+bool brick_mount(const char *type, const char *source, const char *at, unsigned long flags, const char *data);
 
 typedef void (*brick_fn)(struct brick_test *t);
 void brick_in_fiber(brick_fn fn);
