@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <linux/fs.h>
 
-#define SLOW_FREE_BYTES (1 << 20) /* above this, the last close is left to the pool: freeing blocks takes a while */
+#define SLOW_FREE_BYTES (1 << 20) /* above this, the last close is left to the pool */
 
 struct victim {
     struct stat st;
@@ -54,18 +54,17 @@ static int victim_look(struct translator *me, struct pfile *dir, const char *nam
 
 static void close_on_pool(void *arg)
 {
-    close((int)(intptr_t)arg);
+    struct pfile *f = arg;
+    close(f->fd);
 }
 
-static void nothing(void *arg)
-{
-}
-
-static void victim_done(struct translator *me, struct victim *v)
+/* The last close of a large file frees its blocks, which takes a while. The answer waits for it: who removes a file from
+ * a full disk may use the room at once. */
+static FIBER void victim_done(struct translator *me, struct victim *v)
 {
     struct pfile *f = v->file;
-    if (f && f->refs == 1 && v->is_last && v->st.st_size > SLOW_FREE_BYTES &&
-        env_pool_post(me->env, close_on_pool, nothing, (void *)(intptr_t)f->fd) == 0) {
+    if (f && f->refs == 1 && v->is_last && v->st.st_size > SLOW_FREE_BYTES) {
+        env_pool_run(me->env, close_on_pool, f);
         mem_free(f);
         return;
     }

@@ -62,7 +62,7 @@ static const struct option posix_options[] = {
              .help = "buffered writes up to this size run on the loop, larger ones on the pool"),
     OPT_IGNORED("linux-aio", .help = "reads and writes never block the loop anyway"),
     OPT_IGNORED("linux-io_uring", .help = "reads and writes never block the loop anyway"),
-    OPT_IGNORED("background-unlink", .help = "blocks of large files are always freed in the background"),
+    OPT_IGNORED("background-unlink", .help = "blocks of large files are always freed beside other operations"),
     OPT_END,
 };
 
