@@ -13,6 +13,7 @@ struct read_ahead {
     bool updates_atime;
     bool passes_through;
 
+    uint64_t locks;      /* granted so far: pages asked for before the last one are dead */
     uint32_t background; /* fibers at work */
     struct waitq idle;   /* stop waits here for the last one */
     uint64_t pages, hits, misses, dropped;
@@ -32,6 +33,7 @@ struct page {
     uint32_t refs; /* the reader's list, the fetching fiber, fibers that wait for it */
     uint64_t offset, size;
     uint64_t generation;
+    uint64_t locks;    /* read_ahead.locks when it was asked for */
     uint64_t began_ns; /* the data is at least as young */
     struct waitq ready;
     bool is_ready;
@@ -138,7 +140,9 @@ static struct page *page_at(struct reader *f, uint64_t offset)
 
 static bool page_is_good(struct translator *me, const struct page *p, const struct known_inode *k)
 {
-    return p->is_ready && p->result >= 0 && p->generation == k->generation &&
+    const struct read_ahead *s = me->state;
+
+    return p->is_ready && p->result >= 0 && p->generation == k->generation && p->locks == s->locks &&
            env_now_ns(me->env) - p->began_ns <= PAGE_MAX_AGE_NS;
 }
 
@@ -237,6 +241,7 @@ static int page_add(struct translator *me, const struct call *call, struct fd *f
     p->offset = offset;
     p->size = size;
     p->generation = k->generation;
+    p->locks = ((struct read_ahead *)me->state)->locks;
     p->began_ns = env_now_ns(me->env);
     waitq_init(&p->ready);
     list_init(&p->of_reader);
@@ -422,11 +427,12 @@ static FIBER int read_ahead_open(struct translator *me, struct call *call, const
     return result;
 }
 
+/* What the lock protects may be another file. */
 static FIBER int read_ahead_lk(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     int result = child_call(me, 0, call, q, r);
     if (q->command != LOCK_GET && q->command != LOCK_UNLOCK)
-        invalidate(me, q->inode);
+        ((struct read_ahead *)me->state)->locks++;
     return result;
 }
 

@@ -4,7 +4,7 @@
  * of the reads, if that is more) are asked for ahead. A page is served at most once and only when it answers the whole
  * read; the end of the file always comes from the child. Pages are dropped, unread, when
  *   - anything through this graph may have changed the file: write, truncate, fallocate, copy, open with O_TRUNC;
- *   - a POSIX lock was granted (what its last holder wrote must be seen);
+ *   - a POSIX lock was granted, on whatever file (what its last holder wrote must be seen);
  *   - any reply shows another size, mtime or ctime than the reply before, or a child says the inode changed;
  *   - they are older than a second, or the descriptor is read elsewhere.
  * So a read never returns less than what a write that was answered through this graph made visible.

@@ -192,7 +192,8 @@ static FIBER int write_behind_inodelk(struct translator *me, struct call *call, 
     return child_call(me, 0, call, q, r);
 }
 
-/* Whoever gets a lock next must find what was written under this one. */
+/* Whoever gets a lock next must find what was written under this one, also to other files: programs lock one file and
+ * change another, in another process if they are shell scripts. */
 static FIBER int write_behind_lk(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     if (q->command != LOCK_GET) {
@@ -200,7 +201,7 @@ static FIBER int write_behind_lk(struct translator *me, struct call *call, const
         if (!d)
             return -ENOMEM;
         d->has_locks = true;
-        int waited = dirty_wait(d, &call->scope, on_all_so_far(me));
+        int waited = wait_for_everybody(me, call);
         if (waited < 0)
             return waited;
     }
@@ -286,8 +287,11 @@ static FIBER int write_behind_flush(struct translator *me, struct call *call, co
     struct dirty_inode *d = dirty_find(me, q->inode);
     int failed = 0;
 
-    if (dirty_has_writes(d)) {
-        if (s->flushes_behind && !d->has_locks && dict_count(q->xdata) == 0 && flush_later(me, call, q->fd) == 0)
+    if (d && d->has_locks) { /* as write_behind_lk: the flush may drop locks */
+        failed = wait_for_everybody(me, call);
+        dirty_drop_failed(d);
+    } else if (dirty_has_writes(d)) {
+        if (s->flushes_behind && dict_count(q->xdata) == 0 && flush_later(me, call, q->fd) == 0)
             return descriptor_take_error(me, q->fd);
         failed = dirty_wait(d, &call->scope, on_all_so_far(me));
         dirty_drop_failed(d);

@@ -104,7 +104,7 @@ SIM_TEST(truncate_and_lock_and_notice_from_below_make_pages_useless)
     file.size = SLOW_BYTES;
     read_at(t, t->fd, 0, 512);
     file.data[515] ^= 1; /* elsewhere */
-    assert_int_equal(0, test_op(t, OP_LK, .inode = t->file, .fd = t->fd, .command = LOCK_TRY, .lock = &range));
+    assert_int_equal(0, test_op(t, OP_LK, .inode = t->dir, .command = LOCK_TRY, .lock = &range));
     read_at(t, t->fd, 512, 512);
     file.data[1030] ^= 1;
     struct event e = { .kind = EVENT_INVALIDATE, .gfid = t->file->gfid };

@@ -248,6 +248,16 @@ SIM_TEST(with_posix_locks_flush_waits_so_that_the_lock_goes_after_the_data)
     assert_memory_equal("efgh", file.data, 4);
 }
 
+SIM_TEST(a_lock_on_one_file_protects_what_is_written_to_another)
+{
+    start(t, 9, NULL, NULL);
+    struct lock_range range = { .type = LOCK_NONE };
+    assert_int_equal(4, put(t, t->fd, 0, "abcd"));
+    assert_int_equal(0, test_op(t, OP_FLUSH, .inode = t->file, .fd = t->fd));
+    assert_int_equal(0, test_op(t, OP_LK, .inode = t->new_inode, .command = LOCK_UNLOCK, .lock = &range));
+    assert_memory_equal("abcd", file.data, 4);
+}
+
 SIM_TEST(a_failed_write_stops_the_replicating_clients_xattrop_and_data_precedes_its_unlock)
 {
     start(t, 3, NULL, NULL);
@@ -528,6 +538,7 @@ int main(void)
         cmocka_unit_test(flush_tells_the_error_when_flush_behind_is_off),
         cmocka_unit_test(flush_behind_answers_at_once_and_flushes_after_the_data),
         cmocka_unit_test(with_posix_locks_flush_waits_so_that_the_lock_goes_after_the_data),
+        cmocka_unit_test(a_lock_on_one_file_protects_what_is_written_to_another),
         cmocka_unit_test(a_failed_write_stops_the_replicating_clients_xattrop_and_data_precedes_its_unlock),
         cmocka_unit_test(resync_tries_again_after_a_failed_fsync),
         cmocka_unit_test(without_resync_failed_data_is_given_up),
