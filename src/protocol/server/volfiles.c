@@ -86,11 +86,15 @@ static int made_up(const struct server *s, const char *key, const char *host, ch
                            "    option ping-timeout 42\n"
                            "    option send-gids true\n"
                            "end-volume\n\n"
+                           "volume %s-dht\n"
+                           "    type cluster/distribute\n"
+                           "    subvolumes %s-client-0\n"
+                           "end-volume\n\n"
                            "volume %s\n"
                            "    type debug/io-stats\n"
-                           "    subvolumes %s-client-0\n"
+                           "    subvolumes %s-dht\n"
                            "end-volume\n",
-                           name, host, listener_port(s->tcp), s->me->children[0]->name, name, name);
+                           name, host, listener_port(s->tcp), s->me->children[0]->name, name, name, name, name);
     return *ret_text ? 0 : -ENOMEM;
 }
 
