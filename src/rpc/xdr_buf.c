@@ -108,10 +108,9 @@ uint8_t *xdr_get_opaque(struct xdr_in *in, size_t max_bytes, size_t *ret_size_by
         return NULL;
     }
     uint8_t *p = xdr_get_bytes(in, size);
-    /* The last opaque of a message may come without its padding: nothing is behind it. */
-    in->at += MIN(padding(size), xdr_left(in));
+    (void)xdr_get_bytes(in, padding(size));
     *ret_size_bytes = size;
-    return p;
+    return in->failed ? NULL : p;
 }
 
 /* Over the length word, see the header. size > 0. */

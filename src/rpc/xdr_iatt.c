@@ -2,7 +2,7 @@
 
 /* Which fields of an iattx are valid: everything but btime, as 10.3 bricks send it. */
 #define IATTX_ALL     0x17ff
-#define IATTX_NO_GFID 0x06ff /* without ino and gfid */
+#define IATTX_NO_GFID 0x16ff /* the inode number, which comes from the gfid, is not known */
 
 void xdr_put_gfid(struct xdr_out *o, const struct gfid *g)
 {
