@@ -216,7 +216,8 @@ static int apply(struct cmdline *c, const struct entry *e, const char *value, st
 
 static int unknown(const struct cmdline *c, const char *arg, struct error *err)
 {
-    return error_set(err, -EINVAL, "there is no option %s; \"%s --help\" lists them", arg, c->program);
+    return error_set(err, -EINVAL, "there is no option %.*s; \"%s --help\" lists them", (int)strcspn(arg, "="), arg,
+                     c->program);
 }
 
 /* One option at argv[*at]; *at moves on to the last word used. */
