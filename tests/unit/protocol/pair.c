@@ -24,61 +24,128 @@ static void on_event(struct graph *graph, struct translator *from, const struct 
     waitq_wake_all(&p->changes, 0);
 }
 
-static struct graph *build(struct test *t, const char *text)
+static struct graph *build(struct test *t, struct env *env, const char *text)
 {
     struct volfile *file = NULL;
     struct graph *graph = NULL;
     struct graph_options options = { .id = 0 };
 
     if (volfile_parse("test", text, strlen(text), &file, &t->err) < 0 ||
-        graph_build(t->env, file, t->classes, &options, &graph, &t->err) < 0)
+        graph_build(env, file, t->classes, &options, &graph, &t->err) < 0)
         fail_msg("%s", t->err.text);
     volfile_free(file);
     return graph;
 }
 
-FIBER void pair_start_brick(struct pair *p, const char *server_options)
-{
-    char text[1024];
+/* ---- the brick's process ---- */
 
-    snprintf(text, sizeof(text),
-             "volume brick\n type test/leaf\n option note brick\nend-volume\n"
-             "volume server\n type protocol/server\n option transport.socket.listen-path %s\n"
-             " option transport-type unix\n option auth.addr.brick.allow *\n %s\n subvolumes brick\nend-volume\n",
-             p->path, server_options ? server_options : "");
-    p->brick = build(p->t, text);
-    p->leaf = leaf_of(graph_find(p->brick, "brick"));
+struct errand {
+    struct pair *p;
+    void (*fn)(struct pair *p);
+    bool is_done;
+};
+
+static FIBER void run_errand(void *arg)
+{
+    struct errand *e = arg;
+
+    e->fn(e->p);
+    e->is_done = true;
+}
+
+/* Runs fn in a fiber of the brick's process and waits for it. */
+static FIBER void over_there(struct pair *p, void (*fn)(struct pair *p))
+{
+    struct errand e = { .p = p, .fn = fn };
+
+    if (p->env == p->t->env) {
+        fn(p);
+        return;
+    }
+    assert_int_equal(0, fiber_spawn(p->env, "errand", run_errand, &e));
+    while (!e.is_done)
+        assert_int_equal(0, fiber_sleep_ms(NULL, 1));
+}
+
+static FIBER void start(struct pair *p)
+{
     if (graph_start(p->brick, &p->t->err) < 0)
         fail_msg("%s", p->t->err.text);
 }
 
-FIBER void pair_stop_brick(struct pair *p)
+static FIBER void stop(struct pair *p)
 {
     graph_stop(p->brick);
     graph_free(p->brick);
+}
+
+FIBER void pair_start_brick(struct pair *p, const char *server_options)
+{
+    char text[1024], transport[256];
+
+    if (p->env == p->t->env)
+        snprintf(transport, sizeof(transport), "option transport-type unix\n option transport.socket.listen-path %s",
+                 p->path);
+    else
+        snprintf(transport, sizeof(transport), "option transport.socket.listen-port 49152");
+    snprintf(text, sizeof(text),
+             "volume brick\n type test/leaf\n option note brick\nend-volume\n"
+             "volume server\n type protocol/server\n %s\n option auth.addr.brick.allow *\n %s\n"
+             " subvolumes brick\nend-volume\n",
+             transport, server_options ? server_options : "");
+    p->brick = build(p->t, p->env, text);
+    p->leaf = leaf_of(graph_find(p->brick, "brick"));
+    over_there(p, start);
+}
+
+FIBER void pair_stop_brick(struct pair *p)
+{
+    over_there(p, stop);
     p->brick = NULL;
     p->leaf = NULL;
 }
 
-struct pair *pair_start(struct test *t, const char *client_options, const char *server_options)
+/* ---- the pair ---- */
+
+static struct pair *start_pair(struct test *t, struct env *env, const char *client_options, const char *server_options)
 {
     struct pair *p = mem_zalloc(sizeof(*p));
-    char text[1024];
+    char text[1024], transport[256];
 
     assert_non_null(p);
     p->t = t;
+    p->env = env;
     waitq_init(&p->changes);
     snprintf(p->path, sizeof(p->path), "/tmp/mortar-pair-%d-%llx", (int)getpid(),
              (unsigned long long)env_random_u64(t->env));
     pair_start_brick(p, server_options);
+    if (env == t->env)
+        snprintf(transport, sizeof(transport), "option transport-type unix\n option transport.socket.connect-path %s",
+                 p->path);
+    else
+        snprintf(transport, sizeof(transport), "option remote-host far\n option remote-port 49152");
     snprintf(text, sizeof(text),
-             "volume client\n type protocol/client\n option transport-type unix\n"
-             " option transport.socket.connect-path %s\n option remote-subvolume brick\n %s\nend-volume\n",
-             p->path, client_options ? client_options : "");
+             "volume client\n type protocol/client\n %s\n option remote-subvolume brick\n %s\nend-volume\n", transport,
+             client_options ? client_options : "");
     test_build(t, text);
     t->graph->edge = p;
     graph_set_event_handler(t->graph, on_event);
     test_start(t);
+    return p;
+}
+
+struct pair *pair_start(struct test *t, const char *client_options, const char *server_options)
+{
+    return start_pair(t, t->env, client_options, server_options);
+}
+
+struct pair *pair_new_far(struct test *t, const char *client_options, const char *server_options)
+{
+    struct env *env = sim_process_new(t->sim, "far", "brick");
+
+    assert_non_null(env);
+    struct pair *p = start_pair(t, env, client_options, server_options);
+    pair_wait(p, true);
     return p;
 }
 
@@ -126,6 +193,11 @@ void pair_free(struct pair *p)
     graph_set_event_handler(p->t->graph, NULL);
     if (p->brick)
         pair_stop_brick(p);
+    if (p->env != p->t->env) {
+        while (sim_live_fibers(p->env) > 0)
+            assert_int_equal(0, fiber_sleep_ms(NULL, 1));
+        sim_process_free(p->env);
+    }
     unlink(p->path);
     mem_free(p);
 }

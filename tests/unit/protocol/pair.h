@@ -14,6 +14,7 @@
 
 struct pair {
     struct test *t;
+    struct env *env; /* the brick's: the test's own, or of another host */
     struct graph *brick;
     struct leaf *leaf;
     char path[96]; /* of the socket */
@@ -28,6 +29,8 @@ struct pair {
 /* Options as lines of a volume file ("option a b\n"), may be NULL. Waits until the client is up. */
 struct pair *pair_new(struct test *t, const char *client_options, const char *server_options);
 void pair_free(struct pair *p);
+/* SIM_TEST only: the brick is another process on host "far" and is reached by TCP. */
+struct pair *pair_new_far(struct test *t, const char *client_options, const char *server_options);
 /* The same in two steps, for tests of failing to come up. */
 struct pair *pair_start(struct test *t, const char *client_options, const char *server_options);
 /* Up (or down) within some seconds, else the test fails. */
