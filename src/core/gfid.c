@@ -14,6 +14,17 @@ struct gfid gfid_random(struct env *env)
     return g;
 }
 
+struct gfid gfid_for_new_inode(struct env *env)
+{
+    struct gfid g = gfid_random(env);
+    uint64_t when = env_now_ns(env) >> 30; /* 1.07 s */
+    uint64_t h = (when + (uint64_t)env_pid(env) * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+
+    g.bytes[0] = (uint8_t)(h >> 56);
+    g.bytes[1] = (uint8_t)(h >> 48);
+    return g;
+}
+
 static bool is_dash_before(size_t byte)
 {
     return byte == 4 || byte == 6 || byte == 8 || byte == 10;

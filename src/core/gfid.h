@@ -31,6 +31,10 @@ static inline bool gfid_is_root(const struct gfid *g)
 struct env;
 /* A random version-4 UUID from the env's randomness. */
 struct gfid gfid_random(struct env *env);
+/* The same for a new inode. Its first two bytes are those of all that this process makes within a second: a brick keeps
+ * a directory per value of them (.glusterfs/xx/yy), and files made together then share one instead of touching, on a
+ * young brick making, a directory each. The other 106 random bits keep gfids apart. */
+struct gfid gfid_for_new_inode(struct env *env);
 /* Writes 36 characters and a NUL; returns `text`. */
 char *gfid_format(const struct gfid *g, char text[static GFID_TEXT_LEN + 1]);
 /* Exactly 36 characters of canonical UUID text, either case: 0, else -EINVAL. */

@@ -71,7 +71,7 @@ FIBER int on_lookup(struct request_in *in)
 /* A new inode object with a new gfid for what is to be made. Returned. */
 static struct inode *new_inode(struct mount *m, uint32_t type)
 {
-    struct gfid gfid = gfid_random(m->env);
+    struct gfid gfid = gfid_for_new_inode(m->env);
 
     return inode_table_get(m->me->graph, &gfid, type);
 }

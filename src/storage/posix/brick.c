@@ -330,6 +330,8 @@ int brick_open(struct translator *me, struct error *err)
     if (fstat(s->brick_fd, &st) < 0)
         return refuse_open(me, -errno, err);
     s->dev = st.st_dev;
+    s->uid = geteuid();
+    s->gid = getegid();
     int r = check_xattrs(me, err);
     if (r == 0)
         r = check_writable(s, err);

@@ -95,7 +95,7 @@ static int give_owner(struct birth *b)
     bool inherits = b->dir_st.st_mode & S_ISGID;
     uint32_t gid = inherits ? b->dir_st.st_gid : b->call->gid;
 
-    if (b->call->uid == geteuid() && (inherits || gid == getegid()))
+    if (b->call->uid == s->uid && (inherits || gid == s->gid))
         return 0;
     STEP(s);
     return fchownat(b->file->fd, "", b->call->uid, inherits ? (gid_t)-1 : gid, AT_EMPTY_PATH) < 0 ? -errno : 0;

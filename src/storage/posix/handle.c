@@ -71,15 +71,20 @@ int handle_read_dir(struct posix *s, const struct gfid *g, char text[static DIR_
 
 /* ---- making and removing ---- */
 
+/* .glusterfs/xx is made at start, but somebody may have tidied up. */
 static int make_parents(struct posix *s, const char *rel)
 {
     char dir[HANDLE_REL_LEN + 1];
     memcpy(dir, rel, 6);
+    dir[5] = '\0';
+    if (mkdirat(s->gfs_fd, dir, 0700) == 0 || errno == EEXIST)
+        return 0;
+    if (errno != ENOENT)
+        return -errno;
     dir[2] = '\0';
     if (mkdirat(s->gfs_fd, dir, 0700) < 0 && errno != EEXIST)
         return -errno;
     dir[2] = '/';
-    dir[5] = '\0';
     return mkdirat(s->gfs_fd, dir, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 

@@ -60,7 +60,7 @@ struct posix {
     int brick_fd, gfs_fd, unlink_fd;
     struct gfid volume_id;
     bool user_namespace; /* trusted.* is kept as user.* */
-    bool can_chown;      /* the process may give files away */
+    uint32_t uid, gid;   /* of the process: what new files get by themselves */
     uint64_t dev;        /* st_dev of the brick */
 
     /* disk reserve */

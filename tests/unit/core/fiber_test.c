@@ -566,6 +566,18 @@ static void random_bytes_differ(void **state)
     assert_int_equal(g.bytes[8] >> 6, 2);
 }
 
+static void gfids_of_new_inodes_begin_alike(void **state)
+{
+    struct gfid g[3];
+    for (int i = 0; i < 3; i++)
+        g[i] = gfid_for_new_inode(*state);
+    /* A second may end between two of them, not twice. */
+    assert_true(memcmp(&g[0], &g[1], 2) == 0 || memcmp(&g[1], &g[2], 2) == 0);
+    assert_false(gfid_equal(&g[0], &g[1]));
+    assert_int_equal(g[0].bytes[6] >> 4, 4);
+    assert_int_equal(g[0].bytes[8] >> 6, 2);
+}
+
 static void a_new_env_reports_lack_of_memory(void **state)
 {
     struct mem_stats before, after;
@@ -608,6 +620,7 @@ int main(void)
         RUN(many_fibers_share_the_pool),
         RUN(run_returns_the_code_given_to_stop),
         RUN(random_bytes_differ),
+        RUN(gfids_of_new_inodes_begin_alike),
         cmocka_unit_test(a_new_env_reports_lack_of_memory),
     };
 
