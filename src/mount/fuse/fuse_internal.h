@@ -19,6 +19,10 @@
 #include <linux/fuse.h>
 #include <uthash.h>
 
+#ifndef FUSE_DIRECT_IO_ALLOW_MMAP
+#define FUSE_DIRECT_IO_ALLOW_MMAP (1ULL << 36)
+#endif
+
 #define FUSE_MAX_WRITE      (1024u * 1024u)
 #define FUSE_REQUEST_PAGES  (FUSE_MAX_WRITE / 4096)
 #define FUSE_NAME_LEN       255 /* bytes; the kernel lets 1024 through */

@@ -24,10 +24,6 @@
  * (a change of size must drop pages), SECURITY_CTX, SUBMOUNTS, DAX. */
 #include "mount/fuse/fuse_internal.h"
 
-#ifndef FUSE_DIRECT_IO_ALLOW_MMAP
-#define FUSE_DIRECT_IO_ALLOW_MMAP (1ULL << 36)
-#endif
-
 static uint64_t wanted_flags(const struct fuse *f)
 {
     uint64_t flags = FUSE_ASYNC_READ | FUSE_ASYNC_DIO | FUSE_POSIX_LOCKS | FUSE_FLOCK_LOCKS | FUSE_ATOMIC_O_TRUNC |

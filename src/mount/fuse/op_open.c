@@ -12,9 +12,17 @@ uint32_t open_flags(struct mount *m, uint32_t flags)
     return flags & ~(uint32_t)(O_TRUNC | O_NOCTTY);
 }
 
+/* Through its pages the kernel may cut a write in two where a page ends that it has not got whole; between the two
+ * appends another client's may land. Writes past the pages stay whole. Shared mappings need a reader's descriptor. */
+static bool appends_past_pages(const struct mount *m, uint32_t flags)
+{
+    return (flags & O_APPEND) && !(m->flags & FUSE_WRITEBACK_CACHE) &&
+           ((flags & O_ACCMODE) == O_WRONLY || (m->flags & FUSE_DIRECT_IO_ALLOW_MMAP));
+}
+
 void open_answer(struct mount *m, struct handle *h, struct fuse_open_out *out)
 {
-    h->is_direct = mount_options(m)->direct_io == DIRECT_ON;
+    h->is_direct = mount_options(m)->direct_io == DIRECT_ON || appends_past_pages(m, h->flags);
     out->fh = (uint64_t)(uintptr_t)h;
     if (h->is_direct)
         out->open_flags |= FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES;
