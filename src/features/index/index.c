@@ -127,6 +127,13 @@ static void after(struct translator *me, struct index_node *n, const struct requ
         (void)index_store_remove_dir(me, &q->inode->gfid, true);
 }
 
+/* The inode has been removed with counters that were not zero (a session was still open): nothing is left to heal. */
+static void remove_links(struct translator *me, struct index_node *n, const struct gfid *g)
+{
+    for (int kind = 0; kind < INDEX_CHANGES; kind++)
+        remove_link(me, n, (enum index_kind)kind, g);
+}
+
 static FIBER int index_xattrop(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct index_node *n = node_of(me, q->inode);
@@ -141,6 +148,8 @@ static FIBER int index_xattrop(struct translator *me, struct call *call, const s
         e = child_call(me, 0, call, q, r);
     if (e >= 0)
         after(me, n, q, r->xattrs);
+    else if (e == -ENOENT || e == -ESTALE)
+        remove_links(me, n, &q->inode->gfid);
     fiber_mutex_unlock(&n->busy);
     if (q->xdata)
         index_answer_link_count(me->state, q->xdata, &r->xdata);
