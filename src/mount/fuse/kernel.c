@@ -195,6 +195,9 @@ static int helper_failed(struct mount_job *j, int r, const char *text)
             &j->err, -EPERM,
             "mounting %s: %s; add the line \"user_allow_other\" to /etc/fuse.conf or leave allow_other out",
             j->mount_point, text);
+    if (strstr(text, "/dev/fuse"))
+        return error_set(&j->err, -EACCES, "mounting %s: %s; users must be able to open it (chmod 666 /dev/fuse)",
+                         j->mount_point, text);
     return error_set(&j->err, r < 0 && r != -EIO ? r : -EPERM, "mounting %s: %s", j->mount_point,
                      *text ? text : "the helper " HELPER " failed");
 }
