@@ -230,10 +230,10 @@ static int make_room(struct dict *d)
     }
     if (d->used < d->capacity)
         return 0;
-    struct pair **wider = mem_array((size_t)d->capacity * 2, sizeof(*wider));
+    struct pair **wider = mem_array((size_t)d->capacity * 2, sizeof(struct pair *));
     if (!wider)
         return -ENOMEM;
-    memcpy(wider, d->pairs, d->used * sizeof(*wider));
+    memcpy(wider, d->pairs, d->used * sizeof(struct pair *));
     if (d->pairs != d->inline_pairs)
         mem_free(d->pairs);
     d->pairs = wider;

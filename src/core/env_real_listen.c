@@ -40,9 +40,7 @@ static int open_socket(int family, const struct sockaddr *at, socklen_t at_bytes
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (family == AF_INET6) /* "any address" means IPv4 too */
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    if (bind(fd, at, at_bytes) < 0)
-        err = -errno;
-    else if (listen(fd, backlog) < 0)
+    if (bind(fd, at, at_bytes) < 0 || listen(fd, backlog) < 0)
         err = -errno;
     if (err < 0) {
         close(fd);
@@ -112,7 +110,7 @@ static int open_unix(const struct address *at, int backlog, int *ret_fd)
 
 static uint16_t bound_port(int fd)
 {
-    struct sockaddr_in6 a;
+    struct sockaddr_in6 a = { .sin6_port = 0 };
     socklen_t len = sizeof(a);
 
     if (getsockname(fd, (struct sockaddr *)&a, &len) < 0)

@@ -59,7 +59,7 @@ static void describe(const union socket_address *a, socklen_t len, char *name, s
 void real_stream_name(struct stream *stream)
 {
     struct real_stream *s = real_stream(stream);
-    union socket_address a;
+    union socket_address a = { .any = { .sa_family = AF_UNSPEC } };
     socklen_t len = sizeof(a);
     char host[64];
     uint16_t port;

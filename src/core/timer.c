@@ -70,6 +70,7 @@ static void set_root(struct timer_heap *heap, struct timer *root)
 
 static void detach(struct timer_heap *heap, struct timer *t)
 {
+    assert(t->owner);
     *t->owner = t->next;
     if (t->next)
         t->next->owner = t->owner;

@@ -97,7 +97,7 @@ static void connect_both(struct world *w)
 static void say_hello_both_ways(struct world *w)
 {
     char text[32];
-    struct iovec iov[] = { { .iov_base = "hel", .iov_len = 3 }, { .iov_len = 0 }, { .iov_base = "lo", .iov_len = 2 } };
+    struct iovec iov[] = { { .iov_base = "he", .iov_len = 2 }, { .iov_len = 0 }, { .iov_base = "llo", .iov_len = 3 } };
 
     assert_int_equal(stream_writev(w->client, iov, 3, NULL), 0);
     assert_int_equal(stream_read(w->server, text, sizeof(text), NULL), 5);
