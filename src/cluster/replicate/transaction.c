@@ -134,10 +134,16 @@ static uint32_t targets_of(const struct txn *txn)
     return targets;
 }
 
-/* Which children are good for this change; all of them where blame does not matter (names can be merged). */
+/* Which children are good for this change. Names: where no copy of the directories is, all are (they will be merged). */
 static uint32_t good_of(const struct txn *txn)
 {
-    return txn->change == CHANGE_ENTRY ? replicate_of(txn->me)->all : txn->claim[0].session->good;
+    uint32_t good = replicate_of(txn->me)->all;
+
+    for (unsigned i = 0; i < txn->claim_count; i++) {
+        if (txn->claim[i].wants_mark)
+            good &= txn->claim[i].session->good;
+    }
+    return good || txn->change != CHANGE_ENTRY ? good : replicate_of(txn->me)->all;
 }
 
 /* Is there anybody whose copy the change can be based on? */
@@ -246,16 +252,8 @@ static bool is_symmetric(const struct txn *txn)
 /* Why it failed for want of children. What a child that is behind says (no such name, say) is no reason to give. */
 static int reason(const struct txn *txn)
 {
-    uint32_t good = txn->asked;
-    int worst;
+    int worst = worst_of(txn, good_of(txn));
 
-    for (unsigned i = 0; i < txn->claim_count; i++) {
-        if (txn->claim[i].wants_mark)
-            good &= txn->claim[i].session->good;
-    }
-    worst = worst_of(txn, good);
-    if (!worst && !txn->ok && !good)
-        worst = worst_of(txn, txn->asked);
     return worst ? worst : -ENOTCONN;
 }
 
@@ -464,12 +462,6 @@ static void answer(struct txn *txn, struct reply *r)
     uint32_t from = txn->ok & good_of(txn) & ~s->arbiter;
     unsigned child;
 
-    if (txn->change == CHANGE_ENTRY) {
-        for (unsigned i = 0; i < txn->claim_count; i++) {
-            if (from & txn->claim[i].session->good)
-                from &= txn->claim[i].session->good;
-        }
-    }
     if (!from)
         from = txn->ok & ~s->arbiter ? txn->ok & ~s->arbiter : txn->ok;
     child = read_choose(txn->me, txn->call, txn->claim[0].inode, from);
