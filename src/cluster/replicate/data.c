@@ -34,7 +34,8 @@ static void wrote(struct txn *txn, int result)
 
     if (txn->q->op == OP_WRITE && (is_synchronous(txn->q) || is_append(txn)))
         return;
-    session->is_unstable = true;
+    if (txn->q->op != OP_FSYNC)
+        session->is_unstable = true;
 }
 
 static FIBER int change_data(struct translator *me, struct call *call, const struct request *q, struct reply *r,
@@ -133,19 +134,22 @@ FIBER int replicate_fsync(struct translator *me, struct call *call, const struct
 {
     struct session *session = session_find(me, q->inode, CHANGE_DATA);
     uint64_t served = session ? session->served : 0;
-    bool was_unstable = session && session->is_unstable, reached_all = false;
+    bool was_unstable = session && session->is_unstable, was_volatile = session && session->has_volatile;
+    bool reached_all = false;
     int ret = children_admit(me);
 
     if (ret < 0)
         return ret;
     if (session)
-        session->is_unstable = false; /* writes from here on set it again */
+        session->is_unstable = session->has_volatile = false; /* writes from here on set it again */
     ret = fsync_everywhere(me, call, q, r, &reached_all);
     if (reached_all)
         return ret;
     session = session_find(me, q->inode, CHANGE_DATA);
-    if (session && was_unstable && session->served >= served)
-        session->is_unstable = true;
+    if (session && session->served >= served) {
+        session->is_unstable |= was_unstable;
+        session->has_volatile |= was_volatile;
+    }
     if (ret < 0)
         return ret;
     reply_done(r);

@@ -80,6 +80,8 @@ static bool anybody_locks(const struct testimony *t)
     {
         if (dict_get_uint(t->fan->list[i].r.xdata, "glusterfs.inodelk-count", &count) == 0 && count > 0)
             return true;
+        if (dict_get_uint(t->fan->list[i].r.xdata, "glusterfs.entrylk-count", &count) == 0 && count > 0)
+            return true;
     }
     return false;
 }
@@ -104,13 +106,45 @@ static uint32_t flagged_bad(const struct testimony *t)
     return bad;
 }
 
-static uint32_t accused_of(struct replicate *s, const struct testimony *t, enum change change)
+static void read_accusations(struct replicate *s, const struct testimony *t, enum change change,
+                             struct accusations *ret)
 {
-    struct accusations a;
+    accusations_init(ret, s->child_count);
+    for_each_child(i, t->ok) counters_read(s, change, i, t->fan->list[i].r.xdata, ret);
+}
 
-    accusations_init(&a, s->child_count);
-    for_each_child(i, t->ok) counters_read(s, change, i, t->fan->list[i].r.xdata, &a);
-    return accusations_accused(&a);
+/* A mark without anybody at work means that a change was cut off, perhaps by a brick's loss of power, after which it
+ * lacks more than that. Copies without a mark are certain, where there are any. */
+static uint32_t certain(uint32_t candidates, const struct accusations *a, bool is_at_work)
+{
+    uint32_t unmarked = candidates & ~a->dirty;
+
+    return unmarked && !is_at_work ? unmarked : candidates;
+}
+
+static bool same_attributes(const struct iatt *a, const struct iatt *b)
+{
+    return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid;
+}
+
+/* Attributes differ without a record: those that most children have. */
+static uint32_t usual_attributes(const struct testimony *t, uint32_t candidates)
+{
+    uint32_t best = 0;
+
+    for_each_child(i, candidates)
+    {
+        uint32_t same = 0;
+
+        for_each_child(j, t->ok)
+        {
+            if (same_attributes(&t->fan->list[i].r.stat, &t->fan->list[j].r.stat))
+                same |= bit(j);
+        }
+        if (mask_count(same) > mask_count(best))
+            best = same;
+    }
+    return candidates & best;
 }
 
 static uint32_t missed_in_session(const struct inode_state *state, enum change change)
@@ -131,30 +165,51 @@ static void note_heals(struct replicate *s, const struct testimony *t)
     }
 }
 
+/* Is a change under way, by somebody else or by us? Then marks and differences mean nothing. */
+static bool is_at_work(const struct inode_state *state, const struct testimony *t, enum change contents)
+{
+    return state->session[contents] || state->session[CHANGE_METADATA] || anybody_locks(t);
+}
+
+static void judge(struct translator *me, struct inode_state *state, const struct testimony *t, uint32_t type,
+                  struct known *ret)
+{
+    struct replicate *s = replicate_of(me);
+    enum change contents = type == S_IFDIR ? CHANGE_ENTRY : CHANGE_DATA;
+    bool busy = is_at_work(state, t, contents);
+    uint32_t fit = t->ok & ~flagged_bad(t) & ~s->arbiter;
+    struct accusations a;
+
+    ret->seen = t->ok;
+    read_accusations(s, t, contents, &a);
+    ret->accused = accusations_accused(&a) & t->ok;
+    ret->arbiter_is_good = (t->ok & s->arbiter & ~accusations_accused(&a)) != 0;
+    ret->data = fit & ~accusations_accused(&a) & ~missed_in_session(state, contents);
+    ret->data = certain(ret->data, &a, busy);
+    if (type == S_IFREG && !busy)
+        ret->data = longest_copies(t, ret->data);
+    read_accusations(s, t, CHANGE_METADATA, &a);
+    ret->accused |= accusations_accused(&a) & t->ok;
+    ret->metadata = fit & ~accusations_accused(&a) & ~missed_in_session(state, CHANGE_METADATA);
+    ret->metadata = certain(ret->metadata, &a, busy);
+    if (!busy)
+        ret->metadata = usual_attributes(t, ret->metadata);
+}
+
 void known_judge(struct translator *me, struct inode *inode, const struct testimony *t, struct known *ret)
 {
     struct replicate *s = replicate_of(me);
     struct inode_state *state = inode_state(me, inode);
-    uint32_t first = t->ok ? mask_first(t->ok) : 0;
-    uint32_t type = inode->type ? inode->type : t->ok ? iatt_type(&t->fan->list[first].r.stat) : 0;
-    enum change contents = type == S_IFDIR ? CHANGE_ENTRY : CHANGE_DATA;
-    uint32_t accused_data = accused_of(s, t, contents), accused_metadata = accused_of(s, t, CHANGE_METADATA);
-    uint32_t bad = flagged_bad(t);
+    uint32_t type = inode->type;
     bool is_current;
 
     memset(ret, 0, sizeof(*ret));
-    ret->seen = t->ok;
-    ret->accused = (accused_data | accused_metadata) & t->ok;
-    ret->data = t->ok & ~accused_data & ~bad & ~s->arbiter;
-    ret->metadata = t->ok & ~accused_metadata & ~bad & ~s->arbiter;
-    ret->arbiter_is_good = (t->ok & s->arbiter & ~accused_data) != 0;
-    note_heals(s, t);
-    if (!state)
+    if (!state || !t->ok)
         return;
-    ret->data &= ~missed_in_session(state, contents);
-    ret->metadata &= ~missed_in_session(state, CHANGE_METADATA);
-    if (type == S_IFREG && !state->session[CHANGE_DATA] && !anybody_locks(t))
-        ret->data = longest_copies(t, ret->data);
+    if (!type)
+        type = iatt_type(&t->fan->list[mask_first(t->ok)].r.stat);
+    note_heals(s, t);
+    judge(me, state, t, type, ret);
     is_current = t->generation == s->generation && t->asked_at >= state->known.changed_at;
     ret->changed_at = state->known.changed_at;
     ret->generation = is_current && children_quorum(me, t->ok) == 0 ? s->generation : 0;

@@ -153,8 +153,8 @@ static FIBER int decide(struct look *l)
         }
         same = agreeing(l, yes, like);
     }
-    /* Being made just now, and not by enough yet. */
-    if (no && parent_is_locked(l) && children_quorum(l->me, same) < 0)
+    /* Being made just now, and not by enough yet; or removed by enough. */
+    if (no && children_quorum(l->me, same) < 0 && (parent_is_locked(l) || children_quorum(l->me, no) == 0))
         return -ENOENT;
     l->ok = agreeing(l, l->ok, like);
     return 0;

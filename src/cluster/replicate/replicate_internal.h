@@ -256,11 +256,12 @@ struct session {
     uint32_t locked, marked, good; /* good: not blamed by anybody in this class */
     uint32_t marks[CHILDREN_MAX];  /* how often dirty was raised by us */
     uint32_t epoch[CHILDREN_MAX];
-    uint32_t missed;  /* children that missed a change of this session */
-    uint32_t blamed;  /* of those, recorded on a quorum */
-    uint32_t rode;    /* a first attempt to open carried out its change here, and has to be repeated */
-    bool keep_dirty;  /* a change has an uncertain outcome: the mark stays for heal */
-    bool is_unstable; /* written and not yet known to be on disk */
+    uint32_t missed;   /* children that missed a change of this session */
+    uint32_t blamed;   /* of those, recorded on a quorum */
+    uint32_t rode;     /* a first attempt to open carried out its change here, and has to be repeated */
+    bool keep_dirty;   /* a change has an uncertain outcome: the mark stays for heal */
+    bool has_volatile; /* changed something that a power cut could still take away */
+    bool is_unstable;  /* and that has to be synced before the mark goes: data, but for appended data */
     uint64_t generation;
     uint64_t opened_ns, contended_ns, used_ns;
     uint64_t served;

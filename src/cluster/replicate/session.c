@@ -265,7 +265,7 @@ static void begin_opening(struct session *session, const struct claim *claim, st
     session->tried = session->locked = session->marked = session->good = 0;
     session->missed = session->blamed = session->rode = 0;
     memset(session->marks, 0, sizeof(session->marks));
-    session->keep_dirty = session->is_unstable = false;
+    session->keep_dirty = session->is_unstable = session->has_volatile = false;
     session->contended_ns = session->served = 0;
     lk_owner_from_u64(&session->owner, ++s->next_owner);
 }

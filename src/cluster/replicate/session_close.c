@@ -132,22 +132,32 @@ static FIBER uint32_t sync_data(struct session *session, uint32_t children)
     return lost;
 }
 
+/* Children whose connection broke under the session: a brick that lost power has lost what it had not yet written to
+ * disk, and possibly the mark with it. */
+static uint32_t dropped_since(const struct session *session)
+{
+    return session->has_volatile ? session->marked & ~session->missed & ~session_holders(session, session->marked) : 0;
+}
+
 FIBER void session_close_now(struct session *session)
 {
     struct replicate *s = replicate_of(session->me);
     uint32_t locked = session_holders(session, session->locked);
+    uint32_t lost = dropped_since(session);
     uint32_t unmark = session->marked & locked & ~session->missed;
-    uint32_t lost = 0;
 
     if (session->keep_dirty || !session->is_marked_session)
         unmark = 0;
     if (unmark && session->is_unstable && s->ensure_durability) {
-        lost = sync_data(session, unmark);
-        unmark &= ~lost;
+        uint32_t not_synced = sync_data(session, unmark);
+
+        unmark &= ~not_synced;
+        lost |= not_synced;
+    }
+    if (lost) {
         if (children_quorum(session->me, unmark) < 0 || !(unmark & session->good))
             unmark = 0; /* nobody left to be sure of: all marks stay */
-        else if (lost)
-            known_bad(session->me, session->inode, session->change, lost);
+        known_bad(session->me, session->inode, session->change, lost);
     }
     session->locked = 0;
     session_release(session, locked, unmark, unmark ? lost : 0);

@@ -490,6 +490,8 @@ static FIBER int carry_out(struct txn *txn, struct reply *r)
     result = judge(txn);
     if (result < 0)
         return result;
+    for (unsigned i = 0; i < txn->claim_count; i++)
+        txn->claim[i].session->has_volatile = true;
     result = record_missed(txn, missed_by(txn));
     if (result < 0)
         return result;
