@@ -68,11 +68,13 @@ FIBER int ask_stat(struct request_in *in, struct node *node, struct reply *r)
         SCOPED(fd_unref) struct fd *fd = fd_ref(h->fd);
 
         q.fd = fd;
+        q.inode = fd->inode;
         result = ask(in, &q, r);
         if (result != -EBADF && result != -EBADFD && !is_unknown(result))
             return result;
         reply_done(r);
         q.fd = NULL;
+        q.inode = node_inode(in->m, node);
     }
     result = ask(in, &q, r);
     return result == -ENOENT ? -ESTALE : result; /* the kernel looks the name up again */

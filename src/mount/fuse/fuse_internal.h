@@ -124,6 +124,11 @@ struct request_in {
     uint8_t args[]; /* followed by one NUL that is not counted */
 };
 
+struct stale { /* a thread whose open was answered with ESTALE */
+    uint32_t pid;
+    uint64_t at_ns;
+};
+
 struct mount {
     struct env *env;
     struct translator *me; /* on top of the graph in use */
@@ -147,6 +152,7 @@ struct mount {
     struct buf *body; /* what the next request is read into */
     uint8_t head[FUSE_HEAD_BYTES];
     struct group_cache *group_cache;
+    struct stale stale[64]; /* by thread number */
     struct list notices; /* inval.c */
     uint32_t notices_queued, notices_running, notice_fibers;
     struct waitq notice_done;

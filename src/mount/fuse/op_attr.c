@@ -34,12 +34,15 @@ static FIBER int ask_with_fd(struct request_in *in, struct request *q, struct ha
     int result;
 
     q->fd = fd;
+    if (fd)
+        q->inode = fd->inode;
     result = ask(in, q, r);
     if (!fd || (result != -EBADF && result != -EBADFD && result != -ENOENT && result != -ESTALE))
         return result;
     reply_done(r);
     q->fd = NULL;
-    return ask(in, q, r);
+    q->inode = node_inode(in->m, in->node);
+    return q->inode ? ask(in, q, r) : -ENOMEM;
 }
 
 FIBER void clear_mode_bits(struct request_in *in, struct node *node, uint32_t mode, uint32_t bits)
@@ -53,6 +56,8 @@ FIBER void clear_mode_bits(struct request_in *in, struct node *node, uint32_t mo
     if (!(mode & bits) || !q.inode)
         return;
     q.fd = fd;
+    if (fd)
+        q.inode = fd->inode;
     /* In the name of root: the writer need not own the file. What was written stays if this fails. */
     call_copy(&as_root, &in->call);
     as_root.uid = as_root.gid = 0;
@@ -89,6 +94,7 @@ static FIBER int set_size(struct request_in *in, const struct fuse_setattr_in *a
         if (!fd)
             return -EBADF;
         q.fd = fd;
+        q.inode = fd->inode;
         result = ask(in, &q, r);
     } else {
         /* truncate(2) goes by name; the descriptor serves only when the name is gone meanwhile. */

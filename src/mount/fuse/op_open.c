@@ -2,6 +2,8 @@
 #include "mount/fuse/fuse_internal.h"
 #include <fcntl.h>
 
+#define STALE_AGAIN_NS 1000000000u
+
 uint32_t open_flags(struct mount *m, uint32_t flags)
 {
     if (m->flags & FUSE_WRITEBACK_CACHE) { /* the kernel fills pages before it writes them, and appends by itself */
@@ -59,35 +61,100 @@ static FIBER int truncate_opened(struct request_in *in, struct node *node, struc
     return result;
 }
 
-FIBER int open_node(struct request_in *in, struct node *node, uint32_t flags, bool kill_suid, struct fuse_open_out *out)
+static FIBER int open_inode(struct request_in *in, struct inode *inode, uint32_t flags, struct reply *r,
+                            struct fd **ret_fd)
 {
-    struct mount *m = in->m;
-    struct inode *inode = node_inode(m, node);
-    SCOPED(reply_free) struct reply *r = reply_new();
-    SCOPED(fd_unref) struct fd *fd = inode ? fd_new(inode, open_flags(m, flags), in->call.pid) : NULL;
+    SCOPED(fd_unref) struct fd *fd = inode ? fd_new(inode, open_flags(in->m, flags), in->call.pid) : NULL;
     struct request q = { .op = OP_OPEN, .inode = inode, .fd = fd };
-    struct handle *h;
     int result;
 
-    if (!r || !fd)
+    if (!fd)
         return -ENOMEM;
     q.flags = fd->flags;
     result = ask(in, &q, r);
     if (result < 0)
         return result == -ENOENT ? -ESTALE : result;
+    *ret_fd = take(fd);
+    return 0;
+}
+
+/* Has the same thread been told ESTALE by an open just now? The kernel then walks the path again, once. */
+static bool is_second_stale(struct request_in *in)
+{
+    struct stale *s = &in->m->stale[in->head.pid % ARRAY_SIZE(in->m->stale)];
+    uint64_t now = env_now_ns(in->m->env);
+    bool is_second = s->pid == in->head.pid && now - s->at_ns < STALE_AGAIN_NS;
+
+    *s = (struct stale) { .pid = is_second ? 0 : in->head.pid, .at_ns = now };
+    return is_second;
+}
+
+/* A name that others replace all the time was replaced between look-up and open, twice. On a local disk that cannot be
+ * seen; here the caller would get ESTALE. It gets the file that has the name now, under the number of the one it looked
+ * up and past the page cache, which belongs to that one. */
+static FIBER int open_replacement(struct request_in *in, struct node *node, uint32_t flags, struct reply *r,
+                                  struct fd **ret_fd)
+{
+    struct mount *m = in->m;
+    struct node *parent = node->name && list_empty(&node->handles) ? node_by_gfid(m, &node->parent) : NULL;
+    SCOPED_FREE char *name = parent ? mem_strdup(node->name) : NULL;
+    struct request q = { .op = OP_LOOKUP, .name = name };
+    int result = -ESTALE;
+
+    if (!name)
+        return -ESTALE;
+    node_pin(parent);
+    q.parent = node_inode(m, parent);
+    for (int tries = 0; q.parent && tries < 10 && result == -ESTALE; tries++) {
+        result = ask(in, &q, r);
+        if (result < 0 || !S_ISREG(r->stat.mode))
+            break;
+        SCOPED(inode_unref) struct inode *inode = inode_table_get(m->me->graph, &r->stat.gfid, S_IFREG);
+        reply_done(r);
+        result = open_inode(in, inode, flags, r, ret_fd);
+        m->count.retries++;
+    }
+    node_unpin(m, parent);
+    return result < 0 ? -ESTALE : result;
+}
+
+/* Truncates if asked to and finds out the attributes. */
+static FIBER int after_open(struct request_in *in, struct node *node, struct fd *fd, uint32_t flags, bool kill_suid,
+                            struct reply *r)
+{
+    struct request stat = { .op = OP_STAT, .inode = fd->inode, .fd = fd };
+
     if (flags & O_TRUNC) {
         reply_done(r);
-        result = truncate_opened(in, node, fd, kill_suid, r);
-        r->stat = r->post;
-    } else if (!iatt_is_set(&r->stat)) { /* our bricks tell with the open */
-        struct request stat = { .op = OP_STAT, .inode = inode, .fd = fd };
-
-        reply_done(r);
-        result = ask(in, &stat, r);
+        return truncate_opened(in, node, fd, kill_suid, r);
     }
+    if (iatt_is_set(&r->stat)) /* our bricks tell with the open */
+        return 0;
+    reply_done(r);
+    return ask(in, &stat, r);
+}
+
+FIBER int open_node(struct request_in *in, struct node *node, uint32_t flags, bool kill_suid, struct fuse_open_out *out)
+{
+    struct mount *m = in->m;
+    SCOPED(reply_free) struct reply *r = reply_new();
+    SCOPED(fd_unref) struct fd *fd = NULL;
+    bool is_replacement = false;
+    struct handle *h;
+    int result;
+
+    if (!r)
+        return -ENOMEM;
+    result = open_inode(in, node_inode(m, node), flags, r, &fd);
+    if (result == -ESTALE && is_second_stale(in)) {
+        result = open_replacement(in, node, flags, r, &fd);
+        is_replacement = result >= 0;
+    }
+    if (result >= 0)
+        result = after_open(in, node, fd, flags, kill_suid, r);
     if (result < 0)
         return result == -ENOENT ? -ESTALE : result;
-    if (flags & O_TRUNC) { /* the kernel drops its pages itself */
+    if (flags & O_TRUNC || is_replacement) { /* the kernel drops its pages itself */
         node->cache_ns = env_now_ns(m->env);
         node->kernel_end = 0;
         node->told_is_set = false;
@@ -98,6 +165,10 @@ FIBER int open_node(struct request_in *in, struct node *node, uint32_t flags, bo
     if (!h)
         return -ENOMEM;
     open_answer(m, h, out);
+    if (is_replacement) {
+        h->is_direct = true;
+        out->open_flags |= FOPEN_DIRECT_IO;
+    }
     return 0;
 }
 
@@ -119,13 +190,12 @@ FIBER int on_flush(struct request_in *in)
     const struct fuse_flush_in *args = (const void *)in->args;
     struct handle *h = handle_by_id(args->fh);
     SCOPED(fd_unref) struct fd *fd = h->fd ? fd_ref(h->fd) : NULL;
-    struct request q = { .op = OP_FLUSH, .inode = node_inode(in->m, in->node), .fd = fd };
+    struct request q = { .op = OP_FLUSH, .fd = fd };
     int result = 0;
 
     if (!fd)
         return -EBADF;
-    if (!q.inode)
-        return -ENOMEM;
+    q.inode = fd->inode;
     lk_owner_from_u64(&in->call.lk_owner, args->lock_owner);
     /* A reader without locks has nothing that could fail or must be given back. */
     if ((h->flags & O_ACCMODE) != O_RDONLY || in->node->has_posix_locks)

@@ -45,11 +45,14 @@ static FIBER int ask_xattr(struct request_in *in, struct request *q, struct repl
     if (!q->inode || !r)
         return -ENOMEM;
     q->fd = fd;
+    if (fd)
+        q->inode = fd->inode;
     result = ask(in, q, r);
     if (fd && (result == -EBADF || result == -EBADFD || result == -ESTALE)) {
         reply_done(r);
         q->fd = NULL;
-        result = ask(in, q, r);
+        q->inode = node_inode(in->m, in->node);
+        result = q->inode ? ask(in, q, r) : -ENOMEM;
     }
     return result == -ENOENT ? -ESTALE : result;
 }
