@@ -260,6 +260,8 @@ static FIBER void reopen(struct mount *m, struct translator *to, struct handle *
     struct call call;
     int r = -ENOMEM;
 
+    if (!old)
+        return; /* lost at an earlier change */
     if (fd) {
         fd->is_dir = old->is_dir;
         q.flags = fd->flags;
