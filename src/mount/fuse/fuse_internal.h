@@ -80,6 +80,7 @@ struct node {
     struct inode *inode; /* of the graph in use, see node_inode() */
     struct list handles;
     bool has_posix_locks; /* somebody here has locked it: close must tell the bricks */
+    uint64_t locked_ns;   /* directory: when a file in it was locked last; 0 = never. See names_are_shared() */
     struct told told;
     bool told_is_set;    /* false: nothing is known, the next open must drop the cache */
     uint64_t told_ns;    /* when `told` was first seen */
@@ -139,6 +140,7 @@ struct mount {
     uint64_t kernel_flags, flags; /* offered, taken (both words of INIT) */
     struct node root;
     struct node *nodes; /* hash by gfid, without the root */
+    bool has_locks;     /* some node's locked_ns is set */
     uint64_t next_generation;
     struct list requests;
     struct request_in *by_unique;
@@ -178,6 +180,9 @@ FIBER void kernel_unmount(struct mount *m);
 FIBER void kernel_raise_read_ahead(struct mount *m);
 
 /* ---- reply.c ---- */
+/* Do several clients work in this directory under locks? Then the kernel must not remember its names: a database makes
+ * and removes its journal under a lock on another file, and whoever gets the lock next must see that. */
+bool names_are_shared(struct mount *m, const struct gfid *directory);
 int answer(struct request_in *in, const void *data, size_t bytes);
 int answer_iov(struct request_in *in, struct iovec *iov, int count); /* iov[0] is left for the header */
 void answer_error(struct request_in *in, int err);

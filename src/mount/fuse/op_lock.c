@@ -21,6 +21,26 @@ static int range_from_kernel(const struct fuse_lk_in *args, struct lock_range *r
     }
 }
 
+/* From now on the names in the file's directory are not kept by the kernel; those it keeps it is told to drop. */
+static void note_lock(struct mount *m, struct node *node)
+{
+    struct node *directory = node->name ? node_by_gfid(m, &node->parent) : NULL;
+    struct node *n, *next;
+
+    if (!directory || mount_options(m)->entry_timeout_s <= 0)
+        return;
+    bool is_new = !names_are_shared(m, &directory->gfid);
+    directory->locked_ns = env_now_ns(m->env);
+    m->has_locks = true;
+    if (!is_new)
+        return;
+    HASH_ITER(hh, m->nodes, n, next)
+    {
+        if (n->name && gfid_equal(&n->parent, &directory->gfid))
+            inval_name_post(m, n);
+    }
+}
+
 static FIBER int ask_lock(struct request_in *in, enum lock_command command, struct reply *r, struct lock_range *range)
 {
     const struct fuse_lk_in *args = (const void *)in->args;
@@ -37,6 +57,8 @@ static FIBER int ask_lock(struct request_in *in, enum lock_command command, stru
     in->call.lk_owner = range->owner;
     if (command != LOCK_GET && range->type == LOCK_NONE)
         q.command = LOCK_UNLOCK;
+    if (command != LOCK_GET)
+        note_lock(in->m, in->node);
     if (args->lk_flags & FUSE_LK_FLOCK)
         h->has_flock = true;
     else if (command != LOCK_GET)

@@ -3,6 +3,8 @@
 #include <limits.h>
 #include <math.h>
 
+#define NAMES_SHARED_NS ((uint64_t)60 * 1000000000) /* after the last lock in a directory */
+
 /* Larger numbers are not errors to the kernel: it would drop the answer and the caller would hang. */
 #define KERNEL_MAX_ERRNO 511
 
@@ -94,6 +96,13 @@ void attr_fill(struct mount *m, struct fuse_attr *out, const struct iatt *a)
     };
 }
 
+bool names_are_shared(struct mount *m, const struct gfid *directory)
+{
+    struct node *node = m->has_locks ? node_by_gfid(m, directory) : NULL;
+
+    return node && node->locked_ns && env_now_ns(m->env) - node->locked_ns < NAMES_SHARED_NS;
+}
+
 void entry_fill(struct mount *m, struct fuse_entry_out *out, struct node *node, const struct iatt *a)
 {
     struct fuse *f = mount_options(m);
@@ -101,7 +110,8 @@ void entry_fill(struct mount *m, struct fuse_entry_out *out, struct node *node, 
     memset(out, 0, sizeof(*out));
     out->nodeid = node_id(m, node);
     out->generation = node->generation;
-    split_seconds(f->entry_timeout_s, &out->entry_valid, &out->entry_valid_nsec);
+    if (!node->name || !names_are_shared(m, &node->parent))
+        split_seconds(f->entry_timeout_s, &out->entry_valid, &out->entry_valid_nsec);
     split_seconds(f->attribute_timeout_s, &out->attr_valid, &out->attr_valid_nsec);
     attr_fill(m, &out->attr, a);
 }
