@@ -174,6 +174,7 @@ static int take_call(struct rpc_peer *p, struct record *m, struct xdr_in *body, 
         return -ENOMEM;
     }
     in->peer = rpc_peer_ref(p);
+    p->incoming_total++;
     in->xid = xid;
     in->record = *m;
     in->is_counted = false;
@@ -207,13 +208,19 @@ static int take_record(struct rpc_peer *p, struct record *m)
     return direction == 1 ? take_reply(p, m, &in, xid) : take_call(p, m, &in, xid);
 }
 
+/* Is so much under way that the rest may wait in the socket? */
+static bool has_enough(const struct rpc_peer *p)
+{
+    return p->incoming_total >= RPC_INCOMING_MAX || (p->incoming_limit > 0 && p->incoming_count >= p->incoming_limit);
+}
+
 static FIBER int take_records(struct rpc_peer *p)
 {
     struct record m = { 0 };
     int r = 0;
 
     while (r == 0 && !p->is_closing) {
-        if (p->incoming_limit > 0 && p->incoming_count >= p->incoming_limit) {
+        if (has_enough(p)) {
             (void)waitq_wait(&p->below_limit, NULL); /* woken by an answer or the end */
             continue;
         }
@@ -369,6 +376,8 @@ void rpc_incoming_uncount(struct rpc_incoming *in)
 void rpc_incoming_free(struct rpc_incoming *in)
 {
     rpc_incoming_uncount(in);
+    if (in->peer->incoming_total-- == RPC_INCOMING_MAX)
+        waitq_wake_all(&in->peer->below_limit, 0);
     record_done(&in->record);
     rpc_peer_unref(in->peer);
     mem_free(in);

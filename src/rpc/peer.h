@@ -23,6 +23,7 @@
 
 #define RPC_QUEUE_MAX_BYTES (256u * 1024 * 1024) /* not sent yet; a peer that takes less is cut off */
 #define RPC_BUCKETS         64
+#define RPC_INCOMING_MAX    4096 /* calls under way of one peer, those included that are not counted */
 
 struct rpc_peer;
 
@@ -76,6 +77,7 @@ struct rpc_peer {
 
     struct record_reader reader;
     unsigned incoming_limit, incoming_count; /* counted ones under way; limit 0: none */
+    unsigned incoming_total;                 /* all under way, up to RPC_INCOMING_MAX */
     struct waitq below_limit;
 
     struct list outstanding[RPC_BUCKETS];

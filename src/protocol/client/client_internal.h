@@ -5,6 +5,7 @@
  *   ops.c       - one operation as one message
  *   compound.c  - several as one message
  *   fds.c       - descriptors of the brick: opened again after a reconnect, with their locks
+ *   late.c      - answers that nobody waits for any more
  *   callbacks.c - what the brick tells by itself
  */
 #pragma once
@@ -51,6 +52,31 @@ struct remote_fd {
     struct list locks;
 };
 
+/* late.c: calls whose caller may give up although something stays on the brick. */
+enum late_kind { LATE_NOTHING, LATE_DESCRIPTOR, LATE_LOCK };
+
+struct late_step {
+    enum fop_proc proc;
+    enum late_kind kind;
+    struct gfid gfid;        /* of the descriptor */
+    struct fop_request undo; /* of the lock; its texts are the two below */
+    char *name, *domain;
+};
+
+struct late_call {
+    struct rpc_call c;
+    struct remote *s;
+    struct call who;
+    bool is_compound;
+    uint32_t count;
+    struct late_step steps[];
+};
+
+bool leaves_something(const struct request *q, uint32_t count);
+/* c is to be sent with its on_late, which frees all. Returned; NULL for lack of memory. */
+struct late_call *late_call_new(struct remote *s, const struct call *call, const struct request *q,
+                                const struct fop_request *w, uint32_t count, bool is_compound) MUST_USE;
+void late_call_free(struct late_call *l);
 /* connect.c */
 FIBER void remote_run(void *arg);
 /* ops.c */

@@ -47,31 +47,53 @@ static int get_compound(struct remote *s, struct call *call, const struct reques
     return done == q->step_count ? 0 : -EIO;
 }
 
+static FIBER int exchange(struct remote *s, struct call *call, struct rpc_call *c, struct xdr_out *o)
+{
+    uint32_t begun_at = call_round_trip_begin(call);
+    int result = rpc_peer_call(s->peer, c, o, &call->scope);
+
+    call_round_trip_end(call, begun_at);
+    return result;
+}
+
+/* The calls of compounds are on the heap: with their undo, if anything can be left on the brick. */
+static FIBER int send_compound(struct remote *s, struct call *call, const struct request *q, struct fop_request *w,
+                               struct reply *r)
+{
+    struct rpc_call head;
+    struct xdr_out o;
+
+    rpc_call_begin(s->peer, &head, &o, PROGRAM_MORTAR, MORTAR_PROGRAM_VERSION, MORTAR_COMPOUND, call);
+    int result = put_compound(s, call, q, w, &o);
+    bool has_undo = leaves_something(q->steps, q->step_count);
+    struct late_call *l = result == 0 ? late_call_new(s, call, q->steps, w, has_undo ? q->step_count : 0, true) : NULL;
+    if (!l) {
+        xdr_out_done(&o);
+        return result < 0 ? result : -ENOMEM;
+    }
+    l->c.xid = head.xid;
+    list_init(&l->c.bucket);
+    result = exchange(s, call, &l->c, &o);
+    if (result == -ECANCELED || result == -ETIMEDOUT)
+        return result; /* l lives until the answer comes */
+    if (result == 0)
+        result = get_compound(s, call, q, w, &l->c.body, r);
+    late_call_free(l);
+    return result;
+}
+
 FIBER int remote_compound(struct remote *s, struct call *call, const struct request *q, struct reply *r)
 {
     SCOPED_FREE struct fop_request *w = mem_array(q->step_count, sizeof(*w));
-    struct rpc_call c;
-    struct xdr_out o;
 
     r->steps = mem_array(q->step_count, sizeof(struct reply));
     if (!w || !r->steps)
         return -ENOMEM;
-    rpc_call_begin(s->peer, &c, &o, PROGRAM_MORTAR, MORTAR_PROGRAM_VERSION, MORTAR_COMPOUND, call);
-    int result = put_compound(s, call, q, w, &o);
-    if (result < 0) {
-        xdr_out_done(&o);
-        return result;
-    }
-    uint32_t begun_at = call_round_trip_begin(call);
-    result = rpc_peer_call(s->peer, &c, &o, &call->scope);
-    call_round_trip_end(call, begun_at);
-    if (result == 0)
-        result = get_compound(s, call, q, w, &c.body, r);
+    int result = send_compound(s, call, q, w, r);
     if (result == -EBADMSG) {
         rpc_peer_disconnect(s->peer, -EBADMSG);
         result = -EIO;
     }
-    rpc_call_done(&c);
     return result;
 }
 

@@ -336,7 +336,7 @@ FIBER void remote_run(void *arg)
             break;
         scope_init(&s->attempt, 0);
         if (fiber_sleep_ms(&s->attempt, pauses_ms[tries]) == -ESHUTDOWN) /* cancelled by stop() */
-            break; /* a simulated process that died */
+            break;                                                       /* a simulated process that died */
     }
     s->is_running = false;
     waitq_wake_all(&s->stopped, 0);

@@ -214,89 +214,6 @@ int remote_answer(struct remote *s, struct call *call, const struct request *q, 
     return error < 0 ? failure(r, -error) : a.op_ret;
 }
 
-/* ---- what is done for nobody ---- */
-
-/* A call whose caller gave up is undone when its answer comes: a descriptor is closed, a lock given back. */
-struct late_call {
-    struct rpc_call c;
-    struct remote *s;
-    struct fop_request undo; /* proc FOP_NULL: what to close comes with the answer */
-    char *name, *domain;
-    struct call who;
-    enum fop_proc proc;
-    struct gfid gfid;
-};
-
-static bool leaves_something(const struct request *q)
-{
-    return q->op == OP_OPEN || q->op == OP_OPENDIR || q->op == OP_CREATE ||
-           ((q->op == OP_LK || q->op == OP_INODELK || q->op == OP_ENTRYLK) && q->command == LOCK_WAIT);
-}
-
-static void late_free(struct late_call *l)
-{
-    rpc_call_done(&l->c);
-    call_done(&l->who);
-    mem_free(l->name);
-    mem_free(l->domain);
-    mem_free(l);
-}
-
-static void undo_done(struct rpc_call *c)
-{
-    late_free(container_of(c, struct late_call, c));
-}
-
-static void undo_lock(struct late_call *l)
-{
-    struct xdr_out o;
-
-    rpc_call_done(&l->c);
-    rpc_call_begin(l->s->peer, &l->c, &o, PROGRAM_FOPS, FOPS_VERSION, l->proc, &l->who);
-    l->c.on_done = undo_done;
-    fop_put_request(&o, &l->undo, false);
-    if (rpc_peer_start(l->s->peer, &l->c, &o) < 0)
-        late_free(l);
-}
-
-static void undo(struct rpc_call *c)
-{
-    struct late_call *l = container_of(c, struct late_call, c);
-    SCOPED(reply_free) struct reply *r = reply_new();
-    struct fop_answer a = { .r = r };
-
-    if (c->err < 0 || !r || fop_get_answer(&c->body, l->proc, c->reply.data, false, &a) < 0 || a.op_ret < 0) {
-        late_free(l);
-    } else if (l->undo.proc == FOP_NULL) {
-        remote_release_number(l->s, &l->gfid, a.fd, l->proc == FOP_OPENDIR);
-        late_free(l);
-    } else {
-        undo_lock(l);
-    }
-}
-
-/* The request that undoes w, with copies of what it points to. */
-static int prepare_undo(struct late_call *l, struct call *call, const struct request *q, const struct fop_request *w)
-{
-    call_copy(&l->who, call);
-    l->who.groups = NULL;
-    l->who.group_count = 0;
-    l->proc = w->proc;
-    l->gfid = q->inode->gfid;
-    if (q->op != OP_LK && q->op != OP_INODELK && q->op != OP_ENTRYLK)
-        return 0;
-    l->undo = *w;
-    l->undo.xdata = NULL;
-    l->undo.command = 1; /* of all three: SETLK, SETLK, unlock */
-    if (q->op != OP_ENTRYLK)
-        l->undo.type = l->undo.lock.type = LOCK_NONE;
-    l->name = w->name ? mem_strdup(w->name) : NULL;
-    l->domain = w->text ? mem_strdup(w->text) : NULL;
-    l->undo.name = l->name;
-    l->undo.text = l->domain;
-    return (w->name && !l->name) || (w->text && !l->domain) ? -ENOMEM : 0;
-}
-
 /* ---- the operation ---- */
 
 /* A posix lock belongs to the owner in it, whoever the caller is. */
@@ -329,20 +246,16 @@ static FIBER int exchange(struct remote *s, struct call *call, const struct requ
 static FIBER int op_with_undo(struct remote *s, struct call *call, const struct request *q, const struct fop_request *w,
                               struct reply *r)
 {
-    struct late_call *l = NEW(struct late_call);
+    struct late_call *l = late_call_new(s, call, q, w, 1, false);
 
     if (!l)
         return -ENOMEM;
-    l->s = s;
-    l->c.on_late = undo;
-    int result = prepare_undo(l, call, q, w);
-    if (result == 0)
-        result = exchange(s, call, q, w, &l->c);
+    int result = exchange(s, call, q, w, &l->c);
     if (result == -ECANCELED || result == -ETIMEDOUT)
         return result; /* l lives until the answer comes */
     if (result == 0)
         result = remote_answer(s, call, q, w, &l->c.body, l->c.reply.data, false, r);
-    late_free(l);
+    late_call_free(l);
     return result;
 }
 
@@ -354,7 +267,7 @@ FIBER int remote_op(struct remote *s, struct call *call, const struct request *q
 
     if (result < 0)
         return result;
-    if (leaves_something(q))
+    if (leaves_something(q, 1))
         return op_with_undo(s, call, q, &w, r);
     c.on_late = NULL;
     result = exchange(s, call, q, &w, &c);

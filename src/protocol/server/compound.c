@@ -4,6 +4,7 @@
 
 struct compound {
     struct connection *c;
+    struct rpc_incoming *in;
     struct call call;
     uint32_t *groups;
     uint32_t step_count, done;
@@ -56,6 +57,8 @@ static FIBER int one_step(struct compound *k, struct xdr_in *in)
         return -ENOMEM;
     if (in->failed || fop_get_request(in, proc, NULL, true, &st->w) < 0)
         return -EBADMSG;
+    if (step_may_wait(&st->w))
+        rpc_incoming_uncount(k->in);
     int r = translate(k, st->w.fd, &st->translated);
     if (r == 0)
         r = translate(k, st->w.fd2, &st->translated2);
@@ -89,8 +92,8 @@ FIBER void serve_compound(struct connection *c, struct rpc_incoming *in)
         rpc_reply_error(in, k ? RPC_ACCEPT_NO_PROCEDURE : RPC_ACCEPT_SYSTEM);
         return;
     }
-    rpc_incoming_uncount(in); /* a step may wait for a lock */
     k->c = c;
+    k->in = in;
     xdr_out_init(&k->steps, 1024);
     identity_call(c, &in->head.cred, &k->call);
     int r = get_head(k, &in->body);

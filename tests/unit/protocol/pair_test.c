@@ -467,6 +467,31 @@ SIM_TEST(a_lock_that_comes_too_late_is_given_back)
     pair_free(p);
 }
 
+SIM_TEST(what_a_late_compound_left_is_undone)
+{
+    struct pair *p = pair_new(t, NULL, NULL);
+    struct lock_range range = { .type = LOCK_WRITE, .start = 3, .length = 4 };
+    struct request steps[] = {
+        { .op = OP_INODELK, .inode = t->file, .text = "d1", .command = LOCK_TRY, .lock = &range },
+        { .op = OP_OPEN, .inode = t->file, .fd = t->fd, .flags = O_RDWR },
+        { .op = OP_INODELK, .inode = t->file, .fd = t->fd, .text = "d2", .command = LOCK_WAIT, .lock = &range },
+        { .op = OP_STAT, .inode = t->file },
+    };
+    struct request q = { .op = OP_COMPOUND, .steps = steps, .step_count = 4 };
+
+    p->leaf->answers[OP_INODELK] = answer_slowly;
+    assert_int_equal(-ETIMEDOUT, with_deadline(t, 50, &q));
+    wait_for_count(p, OP_INODELK, 4);
+    assert_int_equal(0, fiber_sleep_ms(NULL, 1000));
+    assert_int_equal(LOCK_UNLOCK, p->leaf->calls[5].command);
+    assert_string_equal("d1", p->leaf->calls[5].text);
+    assert_int_equal(3, p->leaf->calls[5].lock.start);
+    assert_int_equal(LOCK_UNLOCK, p->leaf->calls[6].command);
+    assert_string_equal("d2", p->leaf->calls[6].text);
+    assert_true(list_empty(&p->brick->fds));
+    pair_free(p);
+}
+
 SIM_TEST(a_descriptor_that_comes_too_late_is_closed)
 {
     struct pair *p = pair_new(t, NULL, NULL);
@@ -575,6 +600,7 @@ int main(void)
         cmocka_unit_test(deallocation_and_zeroing_keep_their_meaning),
         cmocka_unit_test(seeking_says_data_or_hole),
         cmocka_unit_test(a_lock_that_comes_too_late_is_given_back),
+        cmocka_unit_test(what_a_late_compound_left_is_undone),
         cmocka_unit_test(a_descriptor_that_comes_too_late_is_closed),
         cmocka_unit_test(an_operation_that_takes_long_is_no_silence),
         cmocka_unit_test(a_silent_brick_is_given_up_after_the_ping_timeout),
