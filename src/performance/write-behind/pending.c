@@ -42,21 +42,21 @@ bool dirty_since(const struct dirty_inode *d, uint64_t ends)
     return dirty_has_writes(d) || (d && d->last_end > ends);
 }
 
-/* The slot of a descriptor is the error itself: a pointer that holds a negative errno. */
-static void descriptor_note_error(struct translator *me, struct fd *fd, int err)
+struct descriptor *descriptor_get(struct translator *me, struct fd *fd)
 {
     void **slot = fd_ctx(fd, me);
     if (!*slot)
-        *slot = (void *)(intptr_t)err;
+        *slot = NEW(struct descriptor);
+    return *slot;
 }
 
 int descriptor_take_error(struct translator *me, struct fd *fd)
 {
-    if (!fd)
-        return 0;
-    void **slot = fd_ctx(fd, me);
-    int err = (int)(intptr_t)*slot;
-    *slot = NULL;
+    struct descriptor *f = fd ? *fd_ctx(fd, me) : NULL;
+    int err = f ? f->err : 0;
+
+    if (f)
+        f->err = 0;
     return err;
 }
 
@@ -185,7 +185,9 @@ static void note_failure(struct pending *w, int err)
     struct write_behind *s = d->me->state;
 
     s->failed++;
-    descriptor_note_error(d->me, w->fd, err);
+    struct descriptor *f = *fd_ctx(w->fd, d->me); /* there since dirty_add() */
+    if (!f->err)
+        f->err = err;
     if (!d->mark_error)
         d->mark_error = err;
     TLOG(d->me, LOG_WARNING, "write-failed", "gfid=%s offset=%llu size=%llu err=%s", GFID_TEXT(&d->inode->gfid),
@@ -413,7 +415,7 @@ static FIBER int wait_for_room(struct dirty_inode *d, struct scope *scope, uint6
 FIBER int dirty_add(struct dirty_inode *d, struct call *call, const struct request *q)
 {
     struct write_behind *s = d->me->state;
-    int r = wait_for_room(d, &call->scope, q->data->size);
+    int r = descriptor_get(d->me, q->fd) ? wait_for_room(d, &call->scope, q->data->size) : -ENOMEM;
     if (r == 0)
         r = descriptor_take_error(d->me, q->fd);
     if (r < 0)

@@ -9,7 +9,7 @@ static const struct option write_behind_options[] = {
     OPT_SIZE("aggregate-size", struct write_behind, aggregate_bytes, .def = "128KB", .max = 1073741824, .live = true,
              .help = "small writes next to each other are merged up to this size; 0 = not"),
     OPT_BOOL("flush-behind", struct write_behind, flushes_behind, .def = "on", .live = true,
-             .help = "close(2) does not wait for the data; off = it does, and reports errors"),
+             .help = "closing a new file does not wait for its data; off = it does, and reports errors"),
     OPT_BOOL("trickling-writes", struct write_behind, trickles, .aliases = { "enable-trickling-writes" }, .def = "on",
              .live = true, .help = "a small write goes at once when none is under way"),
     OPT_BOOL("strict-O_DIRECT", struct write_behind, is_strict_o_direct, .def = "off", .live = true,
@@ -83,6 +83,16 @@ static FIBER int write_behind_open(struct translator *me, struct call *call, con
 {
     int waited = q->flags & O_TRUNC ? wait_for_all(me, call, q->inode) : 0;
     return waited < 0 ? waited : child_call(me, 0, call, q, r);
+}
+
+static FIBER int write_behind_create(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    int result = child_call(me, 0, call, q, r);
+    struct descriptor *f = result >= 0 ? descriptor_get(me, q->fd) : NULL;
+
+    if (f)
+        f->is_maker = true; /* without memory: its close waits */
+    return result;
 }
 
 /* Only what ends behind the read's start can change its answer (or where the file ends). */
@@ -281,9 +291,19 @@ static int flush_later(struct translator *me, const struct call *call, struct fd
     return 0;
 }
 
+/* Files that others may have open or look at are complete when they are closed: the next reader, on whatever mount,
+ * finds what was written. Somebody who finds a new file early must expect to find it incomplete. */
+static bool may_flush_later(struct translator *me, const struct dirty_inode *d, const struct request *q)
+{
+    const struct write_behind *s = me->state;
+    const struct descriptor *f = *fd_ctx(q->fd, me);
+
+    return s->flushes_behind && !d->has_locks && f && f->is_maker && !(q->fd->flags & O_APPEND) &&
+           dict_count(q->xdata) == 0;
+}
+
 static FIBER int write_behind_flush(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
-    struct write_behind *s = me->state;
     struct dirty_inode *d = dirty_find(me, q->inode);
     int failed = 0;
 
@@ -291,7 +311,7 @@ static FIBER int write_behind_flush(struct translator *me, struct call *call, co
         failed = wait_for_everybody(me, call);
         dirty_drop_failed(d);
     } else if (dirty_has_writes(d)) {
-        if (s->flushes_behind && dict_count(q->xdata) == 0 && flush_later(me, call, q->fd) == 0)
+        if (may_flush_later(me, d, q) && flush_later(me, call, q->fd) == 0)
             return descriptor_take_error(me, q->fd);
         failed = dirty_wait(d, &call->scope, on_all_so_far(me));
         dirty_drop_failed(d);
@@ -340,6 +360,11 @@ static void write_behind_inode_forget(struct translator *me UNUSED, struct inode
     mem_free(d);
 }
 
+static void write_behind_fd_release(struct translator *me UNUSED, struct fd *fd UNUSED, void *ctx)
+{
+    mem_free(ctx);
+}
+
 static void dump_dirty(struct dump *out, const struct dirty_inode *d)
 {
     dump_section(out, "xlator.%s.%s.inode", d->me->class->type, d->me->name);
@@ -374,6 +399,7 @@ const struct translator_class write_behind_class = {
         [OP_LINK] = write_behind_after,
         [OP_RENAME] = write_behind_rename,
         [OP_OPEN] = write_behind_open,
+        [OP_CREATE] = write_behind_create,
         [OP_READ] = write_behind_read,
         [OP_WRITE] = write_behind_write,
         [OP_TRUNCATE] = write_behind_after,
@@ -395,6 +421,7 @@ const struct translator_class write_behind_class = {
     .uses_fd_ctx = true,
     .init = write_behind_init,
     .stop = write_behind_stop,
+    .fd_release = write_behind_fd_release,
     .inode_forget = write_behind_inode_forget,
     .dump = write_behind_dump,
 };

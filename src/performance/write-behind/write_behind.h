@@ -9,8 +9,10 @@
  *   - An error of a write that was acknowledged is told once, at the next write, fsync or flush of that descriptor, and
  *     to a replicating client at the next xattrop on the inode (so that it does not clear its marks).
  *   - fsync, truncate, setattr, fallocate, rename, link and the release of inodelks come after the inode's writes before
- *     them; taking and releasing POSIX locks after all writes before them, whatever the inode. With flush-behind a flush
- *     is answered at once, unless POSIX locks were seen on the inode.
+ *     them; taking and releasing POSIX locks after all writes before them, whatever the inode.
+ *   - A flush comes after the inode's writes. With flush-behind it is answered at once when its descriptor made the
+ *     file and does not append and no POSIX locks were seen on the inode: other mounts find a file that existed before
+ *     complete once it was closed.
  *   - O_SYNC, O_DSYNC, O_DIRECT (with strict-O_DIRECT), writes without a descriptor, and writes that carry xdata wait
  *     for what is queued and go through.
  *   - An acknowledged write outlives its client's connection; stopping the graph writes all.

@@ -45,6 +45,12 @@ struct pending {
     enum pending_state state;
 };
 
+/* Slot of a descriptor that writes came through, or that made its file. */
+struct descriptor {
+    int err;       /* of a write that was acknowledged and failed; not told yet */
+    bool is_maker; /* the file was made with it: nobody else has it open yet, or expects it to be complete */
+};
+
 /* Slot of an inode that was written to or locked through us. */
 struct dirty_inode {
     struct translator *me;
@@ -85,7 +91,8 @@ void dirty_retry(struct dirty_inode *d);
 void dirty_drop_failed(struct dirty_inode *d);
 /* Sends all that may go now, complete or not. */
 void dirty_push(struct dirty_inode *d);
-/* Error of the descriptor that was not told yet; it is told now. 0 or negative errno. */
+struct descriptor *descriptor_get(struct translator *me, struct fd *fd); /* NULL: no memory */
+/* Error of the descriptor (fd may be NULL) that was not told yet; it is told now. 0 or negative errno. */
 int descriptor_take_error(struct translator *me, struct fd *fd);
 /* One more / less fiber at work in the background. */
 void background_begin(struct translator *me);

@@ -221,9 +221,16 @@ SIM_TEST(flush_tells_the_error_when_flush_behind_is_off)
     assert_memory_equal("abcd", file.data, 4);
 }
 
-SIM_TEST(flush_behind_answers_at_once_and_flushes_after_the_data)
+static FIBER void make_file(struct test *t)
+{
+    assert_int_equal(
+        0, test_op(t, OP_CREATE, .parent = t->dir, .name = "new", .inode = t->file, .fd = t->fd, .flags = O_RDWR));
+}
+
+SIM_TEST(flush_behind_answers_at_once_for_a_new_file_and_flushes_after_the_data)
 {
     start(t, 9, NULL, NULL);
+    make_file(t);
     assert_int_equal(4, put(t, t->fd, 0, "abcd"));
     uint64_t began_ns = env_now_ns(t->env);
     assert_int_equal(0, test_op(t, OP_FLUSH, .inode = t->file, .fd = t->fd));
@@ -234,9 +241,21 @@ SIM_TEST(flush_behind_answers_at_once_and_flushes_after_the_data)
     assert_memory_equal("abcd", file.data, 4);
 }
 
+SIM_TEST(flush_of_a_file_that_existed_before_waits_for_the_data)
+{
+    start(t, 9, NULL, NULL);
+    file.fail_next = EIO;
+    assert_int_equal(4, put(t, t->fd, 0, "abcd"));
+    assert_int_equal(-EIO, test_op(t, OP_FLUSH, .inode = t->file, .fd = t->fd));
+    assert_int_equal(4, put(t, t->fd, 0, "abcd"));
+    assert_int_equal(0, test_op(t, OP_FLUSH, .inode = t->file, .fd = t->fd));
+    assert_memory_equal("abcd", file.data, 4);
+}
+
 SIM_TEST(with_posix_locks_flush_waits_so_that_the_lock_goes_after_the_data)
 {
     start(t, 9, NULL, NULL);
+    make_file(t);
     struct lock_range range = { .type = LOCK_WRITE };
     assert_int_equal(0, test_op(t, OP_LK, .inode = t->file, .fd = t->fd, .command = LOCK_TRY, .lock = &range));
     assert_int_equal(4, put(t, t->fd, 0, "abcd"));
@@ -252,6 +271,7 @@ SIM_TEST(a_lock_on_one_file_protects_what_is_written_to_another)
 {
     start(t, 9, NULL, NULL);
     struct lock_range range = { .type = LOCK_NONE };
+    make_file(t);
     assert_int_equal(4, put(t, t->fd, 0, "abcd"));
     assert_int_equal(0, test_op(t, OP_FLUSH, .inode = t->file, .fd = t->fd));
     assert_int_equal(0, test_op(t, OP_LK, .inode = t->new_inode, .command = LOCK_UNLOCK, .lock = &range));
@@ -536,7 +556,8 @@ int main(void)
         cmocka_unit_test(an_error_in_the_background_is_told_once_at_the_next_write),
         cmocka_unit_test(fsync_waits_and_tells_the_error_of_its_descriptor_only),
         cmocka_unit_test(flush_tells_the_error_when_flush_behind_is_off),
-        cmocka_unit_test(flush_behind_answers_at_once_and_flushes_after_the_data),
+        cmocka_unit_test(flush_behind_answers_at_once_for_a_new_file_and_flushes_after_the_data),
+        cmocka_unit_test(flush_of_a_file_that_existed_before_waits_for_the_data),
         cmocka_unit_test(with_posix_locks_flush_waits_so_that_the_lock_goes_after_the_data),
         cmocka_unit_test(a_lock_on_one_file_protects_what_is_written_to_another),
         cmocka_unit_test(a_failed_write_stops_the_replicating_clients_xattrop_and_data_precedes_its_unlock),
