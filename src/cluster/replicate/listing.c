@@ -37,8 +37,7 @@ static void filter(struct translator *me, struct call *call, const struct reques
         struct dir_entry *entry = &entries->list[i];
 
         if (hides && name_is_private(entry->name)) {
-            forget_attributes(entry);
-            mem_free(entry->name);
+            forget_attributes(entry); /* the name lives in the list */
             continue;
         }
         if (iatt_is_set(&entry->stat) && !is_proven(me, entry, child, all_clean))
