@@ -66,17 +66,13 @@ static void ignore_timer(uv_timer_t *handle)
     ((struct env_real *)handle->data)->timer_at_ns = 0; /* its work is that the loop woke up */
 }
 
+/* Deadlines come and go with every call and nearly never pass: a timer that is set too early is left alone, fires once
+ * for nothing, and is then set for the earliest of those that are left. */
 static void set_timer(struct env_real *r)
 {
     const struct timer *first = r->env.timers.first;
 
-    if (!first) {
-        if (r->timer_at_ns)
-            uv_timer_stop(&r->timer);
-        r->timer_at_ns = 0;
-        return;
-    }
-    if (r->timer_at_ns == first->at_ns)
+    if (!first || (r->timer_at_ns && r->timer_at_ns <= first->at_ns))
         return;
     r->timer_at_ns = first->at_ns;
     uv_update_time(&r->loop);

@@ -11,7 +11,8 @@
 #define MAX_LIVE FIBER_MAX_LIVE
 #endif
 
-static _Thread_local struct fiber *running;
+/* In the thread's own block also when this is part of a shared library: it is read at every switch. */
+static _Thread_local struct fiber *running __attribute__((tls_model("initial-exec")));
 
 bool fiber_is_running(void)
 {

@@ -32,7 +32,7 @@ struct shard {
 static struct shard shards[SHARD_COUNT];
 static _Atomic unsigned shards_taken;
 static _Atomic uint64_t fail_countdown; /* 0: no injection */
-static _Thread_local struct shard *own_shard;
+static _Thread_local struct shard *own_shard __attribute__((tls_model("initial-exec")));
 
 static struct shard *take_shard(void)
 {
