@@ -187,7 +187,9 @@ FIBER int session_open_try(struct session *session, struct call *call, struct ri
     own.scope.deadline_ns = 0;
     own.lk_owner = session->owner;
     own.client = NULL;
+    own.round_trips = call->round_trips;
     r = try_all(session, &own, ride);
+    call_merge_round_trips(call, &own);
     call_done(&own);
     return r;
 }

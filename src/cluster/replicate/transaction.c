@@ -187,7 +187,9 @@ static FIBER int ask_all(struct txn *txn)
     if (!txn->fan)
         return -ENOMEM;
     for_each_child(i, targets) ride_adapt(txn->me, i, &txn->fan->list[i].q);
+    txn->own.round_trips = txn->call->round_trips; /* what joining took */
     fan_run(txn->fan);
+    call_merge_round_trips(txn->call, &txn->own);
     collect(txn, 0, false);
     return 0;
 }
