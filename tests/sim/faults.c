@@ -1,4 +1,5 @@
 #include "sim/faults.h"
+#include <stdio.h>
 
 #define SECOND 1000000000ull
 
@@ -15,6 +16,19 @@ enum fault {
     FAULT_COUNT,
 };
 static_assert(FAULT_COUNT <= 10, "struct faults counts them");
+
+static const char *const fault_names[FAULT_COUNT] = {
+    [FAULT_KILL_BRICK] = "kill brick", [FAULT_POWER_CUT] = "power cut", [FAULT_CUT_LINK] = "cut link",
+    [FAULT_CUT_ALL_LINKS] = "cut all", [FAULT_HOLD_LINK] = "hold link", [FAULT_RESET] = "reset connections",
+    [FAULT_EIO] = "I/O errors",        [FAULT_FULL] = "disk full",      [FAULT_KILL_CLIENT] = "kill client",
+};
+
+static void say(const struct faults *f, const char *what)
+{
+    if (f->cluster->config.verbose)
+        fprintf(stderr, "# %.6f s: %s: %s (brick %u, client %u)\n", (double)sim_now_ns(f->cluster->sim) / 1e9, what,
+                fault_names[f->kind], f->brick, f->client);
+}
 
 static void begin(void *arg);
 static void end(void *arg);
@@ -51,9 +65,14 @@ static void begin(void *arg)
     f->client = (unsigned)dice(f, c->config.clients);
     f->count[f->kind]++;
     struct node *brick = &c->bricks[f->brick];
+    say(f, "begin");
     switch (f->kind) {
     case FAULT_KILL_BRICK: node_kill(brick); break;
-    case FAULT_POWER_CUT: node_power_cut(brick); break;
+    case FAULT_POWER_CUT:
+        node_power_cut(brick);
+        if (f->cuts_lose)
+            model_power_cut(&f->workload->model);
+        break;
     case FAULT_CUT_LINK:
     case FAULT_CUT_ALL_LINKS: each_link(f, sim_cut); break;
     case FAULT_HOLD_LINK: each_link(f, sim_hold); break;
@@ -69,6 +88,7 @@ static void end(void *arg)
 {
     struct faults *f = arg;
     struct cluster *c = f->cluster;
+    say(f, "end");
     switch (f->kind) {
     case FAULT_KILL_BRICK:
     case FAULT_POWER_CUT: node_start(&c->bricks[f->brick]); break;

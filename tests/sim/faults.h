@@ -12,6 +12,7 @@ struct faults {
     struct workload *workload;
     int victim; /* -1: any brick */
     bool kills_clients;
+    bool cuts_lose;   /* a power cut may hit the only good copy: what was not synced may go */
     bool is_stopping; /* no new ones */
     bool is_quiet;    /* stopped, and the last one is repaired */
     unsigned kind, brick, client;

@@ -54,6 +54,14 @@ void reg_ack(struct reg *r, uint32_t version)
     r->acked = MAX(r->acked, version);
 }
 
+void model_power_cut(struct model *m)
+{
+    for (size_t i = 0; i < (size_t)m->files * m->blocks; i++)
+        m->block_regs[i].acked = m->block_regs[i].synced;
+    for (size_t i = 0; i < (size_t)m->dirs * m->names; i++)
+        m->name_regs[i].acked = m->name_regs[i].synced;
+}
+
 bool reg_is_certain(const struct reg *r)
 {
     return r->acked == r->issued;

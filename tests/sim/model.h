@@ -5,6 +5,9 @@
  * `issued` before the operation that makes it starts and `acked` once it was acknowledged. A read that started when
  * `acked` was a, and ended when `issued` was i, may see any version from a to i: older is stale, anything else is
  * invented. An operation that failed may or may not have happened, so it raises `issued` only.
+ *
+ * Where a power cut may hit the only good copy, what was acknowledged but not synced may be lost with it, as on any file
+ * system: `acked` then falls back to `synced`.
  */
 #pragma once
 
@@ -15,6 +18,7 @@
 
 struct reg {
     uint32_t acked, issued;
+    uint32_t synced;      /* acknowledged before an fsync that succeeded began */
     struct gfid *history; /* names only: which inode, null = absent; [0] = absent */
     uint32_t history_room;
 };
@@ -38,6 +42,8 @@ struct reg *model_name(struct model *m, unsigned dir, unsigned name);
 uint32_t reg_issue(struct reg *r);
 uint32_t reg_issue_name(struct reg *r, const struct gfid *gfid);
 void reg_ack(struct reg *r, uint32_t version);
+/* The only good copy may have lost what was not synced. */
+void model_power_cut(struct model *m);
 /* Nothing is uncertain: what was issued last was acknowledged. */
 bool reg_is_certain(const struct reg *r);
 

@@ -73,7 +73,11 @@ static void scenario(const struct plan *plan, struct cluster *c, struct workload
         stopped(w, c, "preparation");
         return;
     }
-    struct faults f = { .cluster = c, .workload = w, .victim = plan->victim, .kills_clients = plan->kills_clients };
+    struct faults f = { .cluster = c,
+                        .workload = w,
+                        .victim = plan->victim,
+                        .kills_clients = plan->kills_clients,
+                        .cuts_lose = plan->victim < 0 && c->config.bricks == 2 };
     for (unsigned i = 0; i < c->config.clients; i++)
         (void)workload_start_client(w, i);
     faults_start(&f);

@@ -47,6 +47,13 @@ static FIBER int ask(struct actor *a, struct request *q, struct reply *r)
     return ret;
 }
 
+static void say(const struct actor *a, const char *what, unsigned x, unsigned y, uint32_t version, int ret)
+{
+    if (a->w->cluster->config.verbose)
+        fprintf(stderr, "# %.6f s: %s: %s %u/%u version %u: %d\n", (double)env_now_ns(a->env) / 1e9, a->who, what, x, y,
+                version, ret);
+}
+
 static FIBER void rest(struct actor *a, uint64_t max_ms)
 {
     (void)fiber_sleep_ms(NULL, 1 + dice(a, max_ms));
@@ -92,6 +99,7 @@ static FIBER void write_block(struct actor *a, unsigned file, unsigned index)
                          .data = data,
                          .size = MODEL_BLOCK };
     int ret = ask(a, &q, r);
+    say(a, "write", file, index, version, ret);
     if (is_dead(a))
         return;
     a->w->stats.writes++;
@@ -126,9 +134,19 @@ static FIBER void sync_file(struct actor *a, unsigned file)
     SCOPED(fd_unref) struct fd *fd = open_file(a, file);
     if (!fd || is_dead(a))
         return;
+    uint32_t acked[BLOCKS];
+    for (unsigned i = 0; i < BLOCKS; i++)
+        acked[i] = model_block(&a->w->model, file, i)->acked;
     SCOPED(reply_free) struct reply *r = reply_new();
     struct request q = { .op = OP_FSYNC, .inode = fd->inode, .fd = fd };
-    (void)ask(a, &q, r);
+    int ret = ask(a, &q, r);
+    say(a, "sync", file, 0, 0, ret);
+    if (ret < 0 || is_dead(a))
+        return;
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        struct reg *reg = model_block(&a->w->model, file, i);
+        reg->synced = MAX(reg->synced, MIN(acked[i], reg->acked));
+    }
 }
 
 /* ---- names ---- */
@@ -191,6 +209,7 @@ static FIBER void make_name(struct actor *a, unsigned dir, unsigned name, struct
     int ret = ask(a, &q, r);
     if (is_dead(a))
         return;
+    say(a, "make", dir, name, version, ret);
     a->w->stats.name_changes++;
     if (ret >= 0)
         reg_ack(reg, version);
@@ -210,6 +229,7 @@ static FIBER void remove_name(struct actor *a, unsigned dir, unsigned name, stru
     int ret = ask(a, &q, r);
     if (is_dead(a))
         return;
+    say(a, "remove", dir, name, version, ret);
     a->w->stats.name_changes++;
     if (ret >= 0)
         reg_ack(reg, version);
@@ -236,6 +256,8 @@ static FIBER void rename_name(struct actor *a, unsigned dir, unsigned from, unsi
     int ret = ask(a, &q, r);
     if (is_dead(a))
         return;
+    say(a, "rename from", dir, from, version, ret);
+    say(a, "rename to", dir2, to, version2, ret);
     a->w->stats.name_changes++;
     if (ret == -ENOENT)
         model_violation(&a->w->model, "%s: rename of %u/%u says ENOENT, the name is there", a->who, dir, from);
