@@ -148,16 +148,14 @@ static void dispatch(struct sim_stream *to, int kind, const void *data, size_t s
 {
     struct sim *sim = to->process->sim;
     struct sim_segment *g = calloc(1, sizeof(*g) + size_bytes);
-    const struct sim_segment *last = NULL;
+    uint64_t last_ns = 0;
 
     assert(g);
     if (!list_empty(&to->in_flight))
-        last = list_entry(to->in_flight.prev, struct sim_segment, node);
+        last_ns = list_entry(to->in_flight.prev, struct sim_segment, node)->at_ns;
     g->kind = kind;
     g->size_bytes = size_bytes;
-    g->at_ns = sim->now_ns + sim_network_delay(sim);
-    if (last)
-        g->at_ns = MAX(g->at_ns, last->at_ns); /* in order */
+    g->at_ns = MAX(sim->now_ns + sim_network_delay(sim), last_ns); /* in order */
     if (size_bytes > 0)
         memcpy(g->data, data, size_bytes);
     to->pending_bytes += size_bytes;
