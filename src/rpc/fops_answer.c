@@ -200,6 +200,7 @@ static void put_field(struct xdr_out *o, const struct fop_answer *a, unsigned fi
 
 void fop_put_answer(struct xdr_out *o, enum fop_proc proc, const struct fop_answer *a, bool is_step)
 {
+    assert(a->r);
     xdr_put_u32(o, (uint32_t)a->op_ret);
     xdr_put_u32(o, (uint32_t)a->op_errno);
     for (const uint8_t *f = answer_fields[proc]; *f != A_END; f++) {
@@ -356,6 +357,7 @@ int fop_get_answer(struct xdr_in *in, enum fop_proc proc, struct buf *raw, bool 
 {
     uint32_t data_size = 0;
 
+    assert(a->r);
     if (!fop_is_known(proc))
         return -EBADMSG;
     a->op_ret = (int32_t)xdr_get_u32(in);

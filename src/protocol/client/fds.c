@@ -280,7 +280,7 @@ static void collect(struct fd *fd, void *arg)
         return;
     if (all->count == all->room) {
         all->room = all->room ? 2 * all->room : 64;
-        struct fd **more = mem_realloc(all->list, all->room * sizeof(*more));
+        struct fd **more = mem_realloc(all->list, all->room * sizeof(void *));
         if (!more) {
             all->failed = true;
             return;

@@ -8,11 +8,11 @@
 static int grow(struct connection *c)
 {
     uint32_t room = c->fd_room ? 2 * c->fd_room : 32;
-    struct fd **more = c->fd_room == FD_TABLE_MAX ? NULL : mem_realloc(c->fds, room * sizeof(*more));
+    struct fd **more = c->fd_room == FD_TABLE_MAX ? NULL : mem_realloc(c->fds, room * sizeof(void *));
 
     if (!more)
         return c->fd_room == FD_TABLE_MAX ? -EMFILE : -ENOMEM;
-    memset(more + c->fd_room, 0, (room - c->fd_room) * sizeof(*more));
+    memset(more + c->fd_room, 0, (room - c->fd_room) * sizeof(void *));
     c->fds = more;
     c->fd_room = room;
     return 0;

@@ -413,7 +413,7 @@ static FIBER int create(struct connection *c, struct call *call, struct step *st
 static FIBER int with_own_fd(struct connection *c, struct call *call, struct step *st)
 {
     bool is_dir = st->inode->type == S_IFDIR;
-    struct request open = { .op = is_dir ? OP_OPENDIR : OP_OPEN, .inode = st->inode, .flags = is_dir ? 0 : O_RDONLY };
+    struct request open = { .op = is_dir ? OP_OPENDIR : OP_OPEN, .inode = st->inode, .flags = O_RDONLY };
 
     if (st->q.op == OP_FLUSH || st->q.op == OP_FSYNCDIR)
         return 0; /* there is nothing that only such a descriptor knows */

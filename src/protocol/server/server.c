@@ -143,7 +143,7 @@ static int listen_unix(struct server *s, struct error *err)
     if (strlen(s->listen_path) >= sizeof(a.path))
         return error_set(err, -ENAMETOOLONG, "section \"%s\": the path %s is too long for a unix socket", s->me->name,
                          s->listen_path);
-    strcpy(a.path, s->listen_path);
+    memcpy(a.path, s->listen_path, strlen(s->listen_path));
     int r = listener_open(s->me->env, &a, (int)s->backlog, connection_accept, s, &s->local);
     if (r < 0)
         return error_set(err, r, "section \"%s\": cannot listen at %s: %s", s->me->name, s->listen_path, strerror(-r));
