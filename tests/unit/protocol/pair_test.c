@@ -577,6 +577,53 @@ SIM_TEST(requests_that_wait_for_locks_do_not_stop_others)
     pair_free(p);
 }
 
+/* ---- lack of memory ---- */
+
+static bool is_outage(int r)
+{
+    return r == -ENOMEM || r == -ENOTCONN || r == -EIO || r == -ETIMEDOUT;
+}
+
+/* The n-th allocation of client or brick fails, for every n: an error or the result, and both go on working. */
+static void sweep(struct test *t, struct pair *p, const struct request *q, int expected)
+{
+    bool fired = true;
+
+    for (uint64_t n = 1; fired; n++) {
+        assert_true(n < 1000);
+        mem_fail_at(n);
+        int r = translator_call(t->graph->root, &t->call, q, t->r);
+        fired = mem_fail_at(0) == 0;
+        reply_done(t->r);
+        if (r != expected && !is_outage(r))
+            fail_msg("%s with the allocation %u failing gave %d", op_name(q->op), (unsigned)n, r);
+        if (!fired)
+            assert_int_equal(expected, r);
+        assert_int_equal(0, fiber_sleep_ms(NULL, 1)); /* a connection that was ended for it is seen to end */
+        pair_wait(p, true);
+    }
+}
+
+SIM_TEST(lack_of_memory_is_an_error_and_no_more)
+{
+    struct pair *p = pair_new(t, NULL, NULL);
+    SCOPED(buf_unref) struct buf *b = bytes("12345");
+    struct lock_range range = { .type = LOCK_WRITE };
+    struct request steps[] = {
+        { .op = OP_INODELK, .inode = t->file, .text = "d", .command = LOCK_WAIT, .lock = &range },
+        { .op = OP_WRITE, .inode = t->file, .data = b, .size = 5 },
+    };
+
+    p->leaf->answers[OP_READDIRP] = answer_readdirp;
+    sweep(t, p, &(struct request) { .op = OP_STAT, .inode = t->file }, 0);
+    sweep(t, p, &(struct request) { .op = OP_LOOKUP, .parent = t->root, .name = "x" }, 0);
+    sweep(t, p, &(struct request) { .op = OP_WRITE, .inode = t->file, .data = b, .size = 5 }, 5);
+    sweep(t, p, &(struct request) { .op = OP_STATFS, .inode = t->root }, 0);
+    sweep(t, p, &(struct request) { .op = OP_OPEN, .inode = t->file, .fd = t->fd, .flags = O_RDWR }, 0);
+    sweep(t, p, &(struct request) { .op = OP_COMPOUND, .steps = steps, .step_count = 2 }, 0);
+    pair_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -607,6 +654,7 @@ int main(void)
         cmocka_unit_test(a_connection_that_breaks_ends_what_is_under_way),
         cmocka_unit_test(an_operation_without_an_answer_ends_after_the_frame_timeout),
         cmocka_unit_test(requests_that_wait_for_locks_do_not_stop_others),
+        cmocka_unit_test(lack_of_memory_is_an_error_and_no_more),
         cmocka_unit_test(contention_reaches_the_holder),
         cmocka_unit_test(a_lost_connection_ends_the_client_on_the_brick),
     };
