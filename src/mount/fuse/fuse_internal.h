@@ -85,6 +85,7 @@ struct node {
     bool told_is_set;    /* false: nothing is known, the next open must drop the cache */
     uint64_t told_ns;    /* when `told` was first seen */
     uint64_t cache_ns;   /* since when pages now in the kernel's cache can have been read */
+    uint64_t no_caps_ns; /* when it was known to have no security.capability; 0 = not known */
     uint64_t kernel_end; /* the file's size as the kernel has it */
     struct gfid parent;  /* a directory and a name it was found under; name NULL = none */
     char *name;

@@ -259,7 +259,7 @@ static FIBER int create_new(struct request_in *in, const char *name)
         return -ENOMEM;
     }
     node_set_name(node, in->node, name);
-    node->cache_ns = env_now_ns(m->env);
+    node->cache_ns = node->no_caps_ns = env_now_ns(m->env);
     open_answer(m, h, &out);
     result = answer_entry(in, node, &r->stat, &out);
     if (result < 0)

@@ -30,21 +30,24 @@ void open_answer(struct mount *m, struct handle *h, struct fuse_open_out *out)
         out->open_flags |= FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES;
 }
 
-/* The attributes now are `a`. Drops what the kernel has when they are not those it knows; true: its pages may stay. */
+/* The attributes now are `a`. True: the pages the kernel has may stay. If not, it drops them itself when the open is
+ * answered, but it goes on believing the attributes it has: size and mtime must be taken from it first. (A ctime alone
+ * moves when bricks keep their records; it may be old for as long as attributes may.) */
 static FIBER bool settle_cache(struct mount *m, struct node *node, const struct iatt *a)
 {
-    uint64_t now = env_now_ns(m->env);
     bool is_same = told_matches(node, a);
+    bool is_visible = !node->told_is_set || node->told.size != a->size || node->told.mtime != a->mtime ||
+                      node->told.mtime_nsec != a->mtime_nsec;
 
     if (is_same && (node->cache_ns >= node->told_ns + FUSE_STEADY_NS || mount_options(m)->keep_cache)) {
         m->count.caches_kept++;
         return true;
     }
-    node->cache_ns = now;
-    if (!is_same) {
+    node->cache_ns = env_now_ns(m->env);
+    if (!is_same)
         node_told(m, node, a);
-        inval_inode_wait(m, node, false);
-    }
+    if (is_visible)
+        inval_inode_wait(m, node, true);
     return false;
 }
 

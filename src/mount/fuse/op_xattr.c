@@ -73,6 +73,15 @@ static int answer_sized(struct request_in *in, uint32_t room, const void *data, 
     return 0;
 }
 
+/* The kernel asks for capabilities before the first write after every change of attributes. The brick's own kernel drops
+ * them at a write, so a "none" may be as old as attributes may be. */
+static bool is_known_without_caps(const struct request_in *in)
+{
+    uint64_t age_ns = env_now_ns(in->m->env) - in->node->no_caps_ns;
+
+    return in->node->no_caps_ns && (double)age_ns < mount_options(in->m)->attribute_timeout_s * 1e9;
+}
+
 FIBER int on_getxattr(struct request_in *in)
 {
     const struct fuse_getxattr_in *args = (const void *)in->args;
@@ -81,14 +90,19 @@ FIBER int on_getxattr(struct request_in *in)
     struct request q = { .op = OP_GETXATTR, .text = name };
     const void *data;
     size_t bytes;
+    bool is_caps = strcmp(name, XATTR_NAME_CAPS) == 0;
     int result = check_name(in, name);
 
     if (result < 0)
         return result;
+    if (is_caps && is_known_without_caps(in))
+        return -ENODATA;
     /* Virtual names (glusterfs.pathinfo, ...) are asked for on purpose; what is listed for nobody stays hidden. */
     if (is_internal(in, name) && strncmp(name, "glusterfs.", 10) != 0 && strncmp(name, "trusted.glusterfs.", 18) != 0)
         return -ENODATA;
     result = ask_xattr(in, &q, r);
+    if (is_caps && result == -ENODATA)
+        in->node->no_caps_ns = env_now_ns(in->m->env);
     if (result < 0)
         return result;
     if (dict_get_bin(r->xattrs, name, &data, &bytes) < 0)
@@ -169,6 +183,7 @@ FIBER int on_setxattr(struct request_in *in)
     if (result < 0)
         return result;
     q.flags = args.flags;
+    in->node->no_caps_ns = 0;
     result = ask_xattr(in, &q, r);
     if (result < 0)
         return result;
