@@ -105,6 +105,7 @@ static void child_changed(struct translator *me, unsigned child, bool is_up)
              s->child_count);
     log_quorum(me);
     sessions_children_changed(me);
+    debts_pay(me);
     tell_parents(me);
 }
 

@@ -171,6 +171,7 @@ static int replicate_init(struct translator *me, struct error *err)
     s->generation = 1;
     s->next_owner = env_random_u64(me->env);
     list_init(&s->sessions);
+    list_init(&s->debts);
     waitq_init(&s->settled);
     r = check_options(me, err);
     if (r < 0)
@@ -194,6 +195,7 @@ static FIBER void replicate_stop(struct translator *me)
 {
     timer_stop(&replicate_of(me)->first_report);
     sessions_stop(me);
+    debts_forget(me);
 }
 
 static void replicate_fini(struct translator *me)
@@ -248,6 +250,7 @@ static void replicate_dump(struct translator *me, struct dump *out)
     dump_printf(out, "sessions-contended", "%llu", (unsigned long long)s->sessions_contended);
     dump_printf(out, "lock-retries", "%llu", (unsigned long long)s->lock_retries);
     dump_printf(out, "failures-recorded", "%llu", (unsigned long long)s->blames);
+    dump_printf(out, "records-due", "%u", s->debt_count);
     dump_printf(out, "quorum-failures", "%llu", (unsigned long long)s->quorum_failures);
     dump_printf(out, "read-failovers", "%llu", (unsigned long long)s->failovers);
     dump_printf(out, "refreshes", "%llu", (unsigned long long)s->refreshes);

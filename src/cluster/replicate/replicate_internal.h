@@ -5,6 +5,7 @@
  *   changelog.c quorum.c result.c   pure decisions
  *   counters.c     counters in dicts: asking for them, reading answers
  *   fan.c          one request to many children at once
+ *   debt.c         records that could not be written when they were due
  *   session.c      a lock and a dirty mark, held over many operations; session_open.c, session_close.c
  *   transaction.c  one change: join sessions, ask all, account for failures, answer; data.c metadata.c entry.c use it
  *   known.c        which children may serve an inode, and finding out; read.c picks one
@@ -99,6 +100,10 @@ struct replicate {
     uint64_t fibers;      /* of our own under way */
     struct waitq settled; /* stop waits here */
     bool is_stopping;
+
+    struct list debts;
+    unsigned debt_count;
+    bool is_paying;
 
     /* statedump */
     uint64_t sessions_opened, sessions_contended, lock_retries, blames, quorum_failures, failovers, refreshes;
@@ -322,6 +327,15 @@ bool session_holds(const struct session *session, unsigned child);
 /* The mask of those. */
 uint32_t session_holders(const struct session *session, uint32_t children);
 
+/* ---- debts (debt.c) ---- */
+
+/* These children lost something of this inode, and too few others were within reach to record it: do it as soon as
+ * enough are back. */
+void debt_add(struct translator *me, struct inode *inode, enum change change, uint32_t lost);
+/* Children changed: pay what can be paid, in the background. */
+void debts_pay(struct translator *me);
+void debts_forget(struct translator *me);
+
 /* ---- changes (transaction.c) ---- */
 
 #define CLAIMS_MAX 3
@@ -336,6 +350,7 @@ struct txn {
     const struct request *q;
     enum change change;
     bool is_idempotent; /* may be repeated, so may ride */
+    bool is_debt;            /* only records; see debt.c */
     bool makes_inode;   /* q->inode is new */
     struct claim claim[CLAIMS_MAX];
     unsigned claim_count;
@@ -348,6 +363,8 @@ struct txn {
 
 /* Runs the change described by q and the claims; the reply of one good child lands in r. */
 FIBER int txn_run(struct txn *txn, struct reply *r);
+/* Joins the sessions, changes nothing, and records that `missed` are behind. */
+FIBER int txn_record(struct txn *txn, uint32_t missed);
 /* On the heap: it is large. */
 struct txn *txn_new(struct translator *me, struct call *call, const struct request *q, enum change change);
 void txn_free(struct txn *txn);

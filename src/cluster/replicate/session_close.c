@@ -154,10 +154,13 @@ FIBER void session_close_now(struct session *session)
         unmark &= ~not_synced;
         lost |= not_synced;
     }
-    if (lost) {
-        if (children_quorum(session->me, unmark) < 0 || !(unmark & session->good))
-            unmark = 0; /* nobody left to be sure of: all marks stay */
+    if (lost && !session->keep_dirty)
         known_bad(session->me, session->inode, session->change, lost);
+    if (lost && !session->keep_dirty && (children_quorum(session->me, unmark) < 0 || !(unmark & session->good))) {
+        /* Too few to say that the others are behind. But these have all of it, and show it by having no mark. */
+        debt_add(session->me, session->inode, session->change, lost);
+        unmark &= session->good;
+        lost = 0;
     }
     session->locked = 0;
     session_release(session, locked, unmark, unmark ? lost : 0);

@@ -435,14 +435,15 @@ static FIBER int record_missed(struct txn *txn, uint32_t missed)
     uint32_t good = good_of(txn);
 
     note_missed(txn, missed, false);
-    if (!missed || is_recorded(txn, missed))
+    if (!missed || (!txn->is_debt && is_recorded(txn, missed)))
         return 0;
     replicate_of(txn->me)->blames++;
     for (;;) {
         uint32_t holders = txn->ok;
         uint32_t recorded = record_round(txn, missed, holders);
 
-        if (children_quorum(txn->me, recorded) < 0 || !(recorded & good)) {
+        /* A debt is paid while those that are behind are within reach too: then everybody sees it who asks all. */
+        if (children_quorum(txn->me, txn->is_debt ? recorded | missed : recorded) < 0 || !(recorded & good)) {
             keep_dirty(txn);
             return -ENOTCONN;
         }
@@ -512,6 +513,23 @@ FIBER int txn_run(struct txn *txn, struct reply *r)
     result = carry_out(txn, r);
     if (txn->ended)
         txn->ended(txn, result);
+    leave_all(txn);
+    return result;
+}
+
+FIBER int txn_record(struct txn *txn, uint32_t missed)
+{
+    int result = children_admit(txn->me);
+
+    if (result == 0)
+        result = join_all(txn);
+    if (result < 0)
+        return result;
+    txn->is_debt = true;
+    txn->ok = targets_of(txn) & ~missed;
+    result = children_quorum(txn->me, txn->ok | missed) < 0 || !(txn->ok & good_of(txn)) ? -ENOTCONN : 0;
+    if (result == 0)
+        result = record_missed(txn, missed);
     leave_all(txn);
     return result;
 }
