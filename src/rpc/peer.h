@@ -35,7 +35,7 @@ struct rpc_call {
     /* When the answer is there or never will be; on the loop, must not suspend. Set by rpc_peer_call(). */
     void (*on_done)(struct rpc_call *c);
     /* rpc_peer_call() only: called instead when the caller has given up, e.g. to undo what was done for nobody. The call
-     * must then be on the heap and stays under way after rpc_peer_call() returned -ETIMEDOUT or -ECANCELED. */
+     * must then be on the heap and stays under way as long as rpc_call_is_under_way(). */
     void (*on_late)(struct rpc_call *c);
     void *arg;
     int err; /* 0, -ENOTCONN, -EBADMSG; valid when done */
@@ -113,6 +113,11 @@ void rpc_call_begin(struct rpc_peer *p, struct rpc_call *c, struct xdr_out *o, u
 /* Sends o (which is empty afterwards) and waits. 0 and c->body; -ENOTCONN (also: the other side does not know the
  * procedure), -EBADMSG, -ENOMEM, -EMSGSIZE, -ETIMEDOUT, -ECANCELED (the answer will be dropped). */
 FIBER int rpc_peer_call(struct rpc_peer *p, struct rpc_call *c, struct xdr_out *o, struct scope *scope);
+/* Its caller has given up (deadline, cancelled, the simulated process died), and on_late will be called. */
+static inline bool rpc_call_is_under_way(const struct rpc_call *c)
+{
+    return !list_empty(&c->bucket);
+}
 /* The same without waiting: c->on_done is called later. On an error it is not. */
 int rpc_peer_start(struct rpc_peer *p, struct rpc_call *c, struct xdr_out *o);
 /* Releases the answer. The call must not be under way. */

@@ -350,7 +350,7 @@ struct txn {
     const struct request *q;
     enum change change;
     bool is_idempotent; /* may be repeated, so may ride */
-    bool is_debt;            /* only records; see debt.c */
+    bool is_debt;       /* only records; see debt.c */
     bool makes_inode;   /* q->inode is new */
     struct claim claim[CLAIMS_MAX];
     unsigned claim_count;

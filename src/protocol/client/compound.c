@@ -74,7 +74,7 @@ static FIBER int send_compound(struct remote *s, struct call *call, const struct
     l->c.xid = head.xid;
     list_init(&l->c.bucket);
     result = exchange(s, call, &l->c, &o);
-    if (result == -ECANCELED || result == -ETIMEDOUT)
+    if (rpc_call_is_under_way(&l->c))
         return result; /* l lives until the answer comes */
     if (result == 0)
         result = get_compound(s, call, q, w, &l->c.body, r);

@@ -251,7 +251,7 @@ static FIBER int op_with_undo(struct remote *s, struct call *call, const struct 
     if (!l)
         return -ENOMEM;
     int result = exchange(s, call, q, w, &l->c);
-    if (result == -ECANCELED || result == -ETIMEDOUT)
+    if (rpc_call_is_under_way(&l->c))
         return result; /* l lives until the answer comes */
     if (result == 0)
         result = remote_answer(s, call, q, w, &l->c.body, l->c.reply.data, false, r);
