@@ -119,11 +119,21 @@ int mdata_stamp(struct posix *s, struct pnode *n, const struct pfile *f, const s
 
 /* ---- iatts ---- */
 
+/* Blocks as GlusterFS shows them: those the size needs, so that replicas agree whatever their file systems do with ends
+ * of files and with xattrs (at most a block each). Fewer (holes) or many more (preallocation) are shown as they are. */
+static uint64_t shown_blocks(const struct stat *st)
+{
+    uint64_t unit = st->st_blksize > 0 ? (uint64_t)st->st_blksize / 512 : 8;
+    uint64_t needed = ((uint64_t)st->st_size + 511) / 512, have = (uint64_t)st->st_blocks;
+    return have > needed && have <= needed + 2 * unit ? needed : have;
+}
+
 void posix_iatt(struct posix *s, struct pnode *n, const struct gfid *g, const struct stat *st, struct iatt *ret)
 {
     iatt_from_stat(ret, st);
     ret->gfid = *g;
     ret->ino = gfid_to_ino(g);
+    ret->blocks = shown_blocks(st);
     if (!S_ISDIR(st->st_mode) && ret->nlink > 0)
         ret->nlink--; /* the handle is not one of the user's names */
     if (!s->ctime || !n || !n->has_mdata)
