@@ -7,6 +7,7 @@
 
 /* ---- fcntl locks ---- */
 
+/* Children that granted what another refused get back what the owner held before. */
 static FIBER void undo_lk(struct translator *me, struct call *call, const struct request *q, uint32_t held)
 {
     struct lock_range range = *q->lock;
@@ -18,8 +19,13 @@ static FIBER void undo_lk(struct translator *me, struct call *call, const struct
     unlock.lock = &range;
     call_copy(&own, call); /* also when the caller has given up */
     own.scope.deadline_ns = 0;
-    for_each_child(i, held)(void)
-        child_call(me, i, &own, &unlock, NULL); /* a child that fails has lost the lock with the connection */
+    for_each_child(i, held) /* a child that fails has lost the lock with the connection */
+    {
+        if (q->fd)
+            (void)held_lock_restore(me, i, &own, q->fd, q->lock);
+        else
+            (void)child_call(me, i, &own, &unlock, NULL);
+    }
     call_done(&own);
 }
 
@@ -66,8 +72,12 @@ FIBER int replicate_lk(struct translator *me, struct call *call, const struct re
     uint32_t held = 0;
     int ret = children_admit(me);
 
-    if (q->command == LOCK_UNLOCK || (q->lock && q->lock->type == LOCK_NONE && q->command != LOCK_GET))
+    if (!q->lock)
+        return -EINVAL;
+    if (q->command == LOCK_UNLOCK || (q->lock->type == LOCK_NONE && q->command != LOCK_GET)) {
+        held_lock_note(me, call, q);
         return unlock_everywhere(me, call, q, r);
+    }
     if (ret < 0)
         return ret;
     if (q->command == LOCK_GET)
@@ -76,7 +86,10 @@ FIBER int replicate_lk(struct translator *me, struct call *call, const struct re
     if (ret < 0) {
         reply_done(r);
         undo_lk(me, call, q, held);
+        return ret;
     }
+    held_lock_note(me, call, q);
+    held_locks_replay(me, replicate_of(me)->up & ~held); /* those that came up meanwhile, or failed */
     return ret;
 }
 

@@ -106,6 +106,8 @@ static void child_changed(struct translator *me, unsigned child, bool is_up)
     log_quorum(me);
     sessions_children_changed(me);
     debts_pay(me);
+    if (is_up)
+        held_locks_replay(me, bit(child));
     tell_parents(me);
 }
 

@@ -18,6 +18,7 @@ struct fd_state *fd_state(struct translator *me, struct fd *fd)
 
 void fd_state_release(struct translator *me, struct fd *fd, void *ctx)
 {
+    held_lock_fd_released(me, fd);
     mem_free(ctx);
 }
 
@@ -123,6 +124,7 @@ static FIBER int close_everywhere(struct translator *me, struct call *call, cons
 FIBER int replicate_flush(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     int ret = close_everywhere(me, call, q, r);
+    held_lock_flushed(me, q->inode, call->client, &call->lk_owner);
     struct session *session = session_find(me, q->inode, CHANGE_DATA);
 
     /* Whoever closes a file is done with it, mostly: mark and lock go now, behind the caller's back. */

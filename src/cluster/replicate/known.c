@@ -25,6 +25,7 @@ void inode_state_forget(struct translator *me, struct inode *inode, void *ctx)
 
     for (int i = 0; i < CHANGE_COUNT; i++)
         assert(!state->session[i]); /* sessions hold a reference on their inode */
+    assert(!state->held);           /* and open descriptors do */
     mem_free(state);
 }
 

@@ -275,6 +275,7 @@ const struct translator_class replicate_class = {
     .notify = children_notify,
     .inode_forget = inode_state_forget,
     .fd_release = fd_state_release,
+    .client_gone = held_locks_client_gone,
     .dump = replicate_dump,
     .any = replicate_everywhere,
     .ops = {

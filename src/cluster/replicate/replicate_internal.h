@@ -10,6 +10,7 @@
  *   transaction.c  one change: join sessions, ask all, account for failures, answer; data.c metadata.c entry.c use it
  *   known.c        which children may serve an inode, and finding out; read.c picks one
  *   lookup.c listing.c fds.c xattr.c applock.c   the remaining operations
+ *   heldlocks.c    POSIX locks that were granted, and putting them back on children that lack them
  *
  * Nouns. A `session` belongs to one inode and one class of change and covers the whole inode (data), its attributes
  * (metadata) or all names of a directory (entries). `locked`, `marked`, `good`, `missed` are masks of children.
@@ -104,6 +105,7 @@ struct replicate {
     struct list debts;
     unsigned debt_count;
     bool is_paying;
+    size_t held_count; /* ranges remembered by heldlocks.c */
 
     /* statedump */
     uint64_t sessions_opened, sessions_contended, lock_retries, blames, quorum_failures, failovers, refreshes;
@@ -208,7 +210,9 @@ struct known {
 struct inode_state {
     struct known known;
     struct session *session[CHANGE_COUNT];
-    uint64_t contended_ns; /* when another client last wanted it */
+    uint64_t contended_ns;  /* when another client last wanted it */
+    struct held_lock *held; /* POSIX locks granted through us; those of open descriptors only */
+    uint64_t held_version;  /* raised whenever `held` changes */
 };
 
 /* Made on first use; NULL for lack of memory. */
@@ -392,6 +396,20 @@ struct fd_state *fd_state(struct translator *me, struct fd *fd); /* NULL for lac
 void fd_state_release(struct translator *me, struct fd *fd, void *ctx);
 /* Opens the descriptor on a child that lacks it. 0 when it is open there now. */
 FIBER int fd_ensure(struct translator *me, unsigned child, struct call *call, struct fd *fd);
+
+/* ---- POSIX locks that are held (heldlocks.c) ---- */
+
+/* A lock or unlock request was granted. */
+void held_lock_note(struct translator *me, const struct call *call, const struct request *q);
+void held_lock_flushed(struct translator *me, struct inode *inode, const struct client *client,
+                       const struct lk_owner *owner);
+void held_lock_fd_released(struct translator *me, struct fd *fd);
+/* Makes the child's state of the range that of what the owner (call's client, range's owner) holds. */
+FIBER int held_lock_restore(struct translator *me, unsigned child, struct call *call, struct fd *fd,
+                            const struct lock_range *range);
+/* Gives these children all that is held, in the background. */
+void held_locks_replay(struct translator *me, uint32_t children);
+void held_locks_client_gone(struct translator *me, struct client *client);
 
 /* ---- operations ---- */
 
