@@ -207,7 +207,8 @@ static int get_all(struct question *w)
 
     for (ssize_t at = 0; at < used; at += (ssize_t)strlen(s->names + at) + 1) {
         const char *name = s->names + at;
-        if (posix_xattr_is_hidden(w->call, name))
+        /* GlusterFS bricks leave the inode's own names out of listings, too. */
+        if (posix_xattr_is_hidden(w->call, name) || posix_xattr_is_protected(name))
             continue;
         ssize_t n = px_get(s, &x, name, s->value, XATTR_BYTES_MAX);
         if (n < 0)

@@ -20,7 +20,7 @@ BRICK_TEST(trusted_names_are_kept_as_user_names)
     assert_int_equal(12, brick_op(t, OP_GETXATTR, .inode = f, .text = "trusted.afr.dirty"));
     assert_true(brick_op(t, OP_GETXATTR, .inode = f) > 0);
     assert_true(dict_has(t->r->xattrs, "trusted.afr.dirty"));
-    assert_true(dict_has(t->r->xattrs, "trusted.gfid"));
+    assert_false(dict_has(t->r->xattrs, "trusted.gfid")); /* as GlusterFS bricks list */
     assert_false(dict_has(t->r->xattrs, "user.gfid"));
 }
 
