@@ -170,6 +170,17 @@ static void node_init(struct cluster *c, struct node *n, bool is_brick, unsigned
         n->disk.disk = disk_new();
 }
 
+/* Kernels write back on their own: a power cut loses seconds, not minutes. */
+#define WRITE_BACK_NS 5000000000ull
+
+static void write_back(void *arg)
+{
+    struct cluster *c = arg;
+    for (unsigned i = 0; i < c->config.bricks; i++)
+        disk_sync_all(c->bricks[i].disk.disk);
+    (void)sim_at(c->sim, sim_now_ns(c->sim) + WRITE_BACK_NS, write_back, c);
+}
+
 int cluster_new(const struct cluster_config *config, struct cluster **ret_cluster)
 {
     struct cluster *c = NEW(struct cluster);
@@ -191,6 +202,7 @@ int cluster_new(const struct cluster_config *config, struct cluster **ret_cluste
         node_init(c, &c->bricks[i], true, i);
     for (unsigned i = 0; i < config->clients; i++)
         node_init(c, &c->clients[i], false, i);
+    (void)sim_at(c->sim, WRITE_BACK_NS, write_back, c);
     *ret_cluster = c;
     return 0;
 }
