@@ -594,14 +594,41 @@ static FIBER int carry_out(struct mem_brick *b, struct call *call, const struct 
 
 /* ---- the translator ---- */
 
+static struct mem_brick *const *crash_bricks;
+static unsigned crash_count;
+static uint64_t crash_at;
+
+uint64_t mem_crash_client_at(struct mem_brick *const *bricks, unsigned count, uint64_t n)
+{
+    uint64_t left = crash_at;
+
+    crash_bricks = bricks;
+    crash_count = count;
+    crash_at = n;
+    return left;
+}
+
+static void crash_if_due(void)
+{
+    if (crash_at && --crash_at == 0) {
+        for (unsigned i = 0; i < crash_count; i++)
+            mem_brick_down(crash_bricks[i]);
+    }
+}
+
 static FIBER int one_step(struct mem_brick *b, struct call *call, const struct request *q, struct reply *r)
 {
     bool is_hit = b->fault_at && --b->fault_at == 0;
     uint64_t connection = b->connection;
     int ret;
 
+    crash_if_due();
     b->steps++;
     b->count[q->op]++;
+    if (is_hit && b->fault == FAULT_REFUSE && q->command == LOCK_UNLOCK) {
+        is_hit = false; /* giving back cannot be refused: the next step is */
+        b->fault_at = 1;
+    }
     if (is_hit && b->fault == FAULT_REFUSE)
         return -EIO;
     if (is_hit && b->fault == FAULT_DOWN_BEFORE)

@@ -64,3 +64,7 @@ void mem_contend(struct mem_brick *b);
 /* The connection breaks: locks are dropped, the parents are told. Or comes back. */
 void mem_brick_down(struct mem_brick *b);
 void mem_brick_up(struct mem_brick *b);
+
+/* The client dies at the n-th step from now that any of these bricks sees: all its connections break. 0 bricks: no
+ * more. Returns how many steps of the previous order were still to come. */
+uint64_t mem_crash_client_at(struct mem_brick *const *bricks, unsigned count, uint64_t n);
