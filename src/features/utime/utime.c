@@ -5,7 +5,6 @@
  * reads set nothing. The call's fields are put back before the answer goes up, since a caller may use one call for
  * several operations. */
 #include "graph/translator.h"
-#include <linux/falloc.h>
 
 struct utime {
     bool noatime;
@@ -25,7 +24,8 @@ static uint32_t setattr_flags(const struct request *q)
     return flags;
 }
 
-/* docs: the wire protocol's "ctime flags", with fallocate and zerofill as GlusterFS has them. */
+/* docs/protocol.md "ctime flags". GlusterFS's own translator lets fallocate move mtime and atime and punching nothing;
+ * what POSIX and every local file system do is to move mtime and ctime. */
 static uint32_t flags_of(const struct utime *s, const struct request *q)
 {
     switch (q->op) {
@@ -39,8 +39,8 @@ static uint32_t flags_of(const struct utime *s, const struct request *q)
     case OP_RENAME: return CHANGES_ENTRY;
     case OP_WRITE:
     case OP_TRUNCATE:
+    case OP_FALLOCATE:
     case OP_COPY_RANGE: return TIME_CTIME | TIME_MTIME;
-    case OP_FALLOCATE: return q->flags & FALLOC_FL_PUNCH_HOLE ? 0 : TIME_MTIME | TIME_ATIME;
     case OP_SETXATTR:
     case OP_REMOVEXATTR: return TIME_CTIME;
     case OP_SETATTR: return setattr_flags(q);

@@ -92,11 +92,9 @@ int mdata_create(struct posix *s, struct pnode *n, const struct xnode *x, const 
     return mdata_store(s, n, x, &m);
 }
 
-int mdata_stamp(struct posix *s, struct pnode *n, const struct pfile *f, const struct call *call, bool is_parent)
+static int mdata_raise(struct posix *s, struct pnode *n, const struct pfile *f, uint32_t flags, int64_t at_s,
+                       uint32_t at_ns)
 {
-    uint32_t flags = is_parent ? call->time_flags >> 3 : call->time_flags & 7;
-    if (!s->ctime || !flags)
-        return 0;
     struct xnode x = xnode_of_file(s, f);
     pnode_load_mdata(s, n, &x);
     struct mdata_times m = n->mdata;
@@ -106,15 +104,29 @@ int mdata_stamp(struct posix *s, struct pnode *n, const struct pfile *f, const s
             return -errno;
         mdata_from_stat(&m, &st);
     }
-    if (flags & TIME_CTIME)
-        raise_time(&m.ctime, &m.ctime_nsec, call->time_s, call->time_ns);
+    if (flags & (TIME_CTIME | TIME_MTIME)) /* content does not change without the inode */
+        raise_time(&m.ctime, &m.ctime_nsec, at_s, at_ns);
     if (flags & TIME_MTIME)
-        raise_time(&m.mtime, &m.mtime_nsec, call->time_s, call->time_ns);
+        raise_time(&m.mtime, &m.mtime_nsec, at_s, at_ns);
     if (flags & TIME_ATIME)
-        raise_time(&m.atime, &m.atime_nsec, call->time_s, call->time_ns);
+        raise_time(&m.atime, &m.atime_nsec, at_s, at_ns);
     if (n->has_mdata && memcmp(&m, &n->mdata, sizeof m) == 0)
         return 0;
     return mdata_store(s, n, &x, &m);
+}
+
+int mdata_stamp(struct posix *s, struct pnode *n, const struct pfile *f, const struct call *call, bool is_parent)
+{
+    uint32_t flags = is_parent ? call->time_flags >> 3 : call->time_flags & 7;
+    return s->ctime && flags ? mdata_raise(s, n, f, flags, call->time_s, call->time_ns) : 0;
+}
+
+int mdata_stamp_content(struct posix *s, struct pnode *n, const struct pfile *f, const struct call *call,
+                        const struct stat *post)
+{
+    if (call->time_flags || !s->ctime || !n->has_mdata || call->pid < 0)
+        return mdata_stamp(s, n, f, call, false);
+    return mdata_raise(s, n, f, TIME_MTIME, post->st_mtim.tv_sec, (uint32_t)post->st_mtim.tv_nsec);
 }
 
 /* ---- iatts ---- */

@@ -299,7 +299,7 @@ FIBER int posix_write(struct translator *me, struct call *call, const struct req
     struct xnode x = xnode_of_file(s, f);
     pnode_load_mdata(s, n, &x);
     posix_iatt(s, n, &n->gfid, &j->pre, &r->pre);
-    e = mdata_stamp(s, n, f, call, false);
+    e = mdata_stamp_content(s, n, f, call, &j->post);
     posix_iatt(s, n, &n->gfid, &j->post, &r->post);
     if (e == 0)
         e = answer_write(me, call, q, n, f, j, r);
@@ -384,7 +384,7 @@ static FIBER int range_op(struct translator *me, struct call *call, const struct
     struct xnode x = xnode_of_file(s, f);
     pnode_load_mdata(s, n, &x);
     posix_iatt(s, n, &n->gfid, &j->pre, &r->pre);
-    e = mdata_stamp(s, n, f, call, false);
+    e = mdata_stamp_content(s, n, f, call, &j->post);
     posix_iatt(s, n, &n->gfid, &j->post, &r->post);
     return e;
 }
@@ -497,7 +497,7 @@ FIBER int posix_copy_range(struct translator *me, struct call *call, const struc
     struct xnode x = xnode_of_file(s, to);
     pnode_load_mdata(s, n2, &x);
     posix_iatt(s, n2, &n2->gfid, &j->pre, &r->pre);
-    e = mdata_stamp(s, n2, to, call, false);
+    e = mdata_stamp_content(s, n2, to, call, &j->post);
     posix_iatt(s, n2, &n2->gfid, &j->post, &r->post);
     if (e == 0)
         e = pfile_iatt(s, n, from, &r->stat);

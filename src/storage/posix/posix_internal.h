@@ -215,6 +215,10 @@ void mdata_encode(const struct mdata_times *m, uint8_t bytes[static MDATA_BYTES]
 int mdata_decode(const void *data, size_t size_bytes, struct mdata_times *ret);
 /* Times the call brings for the object itself (TIME_CTIME...) or, with is_parent, for its directory. */
 int mdata_stamp(struct posix *s, struct pnode *n, const struct pfile *f, const struct call *call, bool is_parent);
+/* After content changed. Some clients send no time with some changes (GlusterFS: punching holes): an inode that has
+ * times of clients then moves by this brick's clock. Heal sets the source's times itself. */
+int mdata_stamp_content(struct posix *s, struct pnode *n, const struct pfile *f, const struct call *call,
+                        const struct stat *post);
 int mdata_create(struct posix *s, struct pnode *n, const struct xnode *x, const struct call *call);
 int mdata_store(struct posix *s, struct pnode *n, const struct xnode *x, const struct mdata_times *m);
 

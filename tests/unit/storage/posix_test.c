@@ -658,6 +658,20 @@ BRICK_TEST(client_times_never_go_back_but_by_utimes)
     assert_int_equal(500, t->r->stat.mtime);
 }
 
+BRICK_TEST(content_changed_without_a_time_moves_by_the_clock_of_the_brick)
+{
+    brick_start(t, NULL);
+    t->call.time_flags = 0x1f;
+    t->call.time_s = 1000;
+    struct inode *f = brick_create(t, t->root, "a", GFID(1), NULL);
+    t->call.time_flags = 0;
+    assert_int_equal(
+        0, brick_op(t, OP_FALLOCATE, .inode = f, .flags = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, .size = 4096));
+    assert_int_equal(1000, t->r->pre.mtime);
+    assert_true(t->r->post.mtime > 1000000);
+    assert_true(t->r->post.ctime > 1000000);
+}
+
 BRICK_TEST(ctime_off_shows_the_inode)
 {
     brick_start(t, "ctime", "off", NULL);
@@ -1156,6 +1170,7 @@ int main(void)
         T(rchecksum_of_a_block),
         T(setattr_changes_and_answers_both_states),
         T(client_times_never_go_back_but_by_utimes),
+        T(content_changed_without_a_time_moves_by_the_clock_of_the_brick),
         T(ctime_off_shows_the_inode),
         T(statfs_shares_and_reserves),
         T(unlink_removes_name_and_handle),
