@@ -38,7 +38,7 @@ static void translator_free(struct translator *me)
 
 static int add_parent(struct translator *child, struct translator *parent)
 {
-    struct translator **parents = mem_realloc(child->parents, (child->parent_count + 1) * sizeof(*parents));
+    struct translator **parents = mem_realloc(child->parents, (child->parent_count + 1) * sizeof(struct translator *));
 
     if (!parents)
         return -ENOMEM;
@@ -59,10 +59,10 @@ static int fill(struct translator *me, const char *name, struct translator **chi
 
     me->name = mem_strdup(name);
     me->state = mem_zalloc(me->class->state_size ? me->class->state_size : 1);
-    me->children = mem_array(child_count ? child_count : 1, sizeof(*me->children));
+    me->children = mem_array(child_count ? child_count : 1, sizeof(struct translator *));
     if (!me->name || !me->state || !me->children)
         return -ENOMEM;
-    struct translator **all = mem_realloc(graph->all, (graph->count + 1) * sizeof(*all));
+    struct translator **all = mem_realloc(graph->all, (graph->count + 1) * sizeof(struct translator *));
     if (!all)
         return -ENOMEM;
     graph->all = all;

@@ -84,7 +84,7 @@ static const struct translator_class *class_of(const struct builder *b, const st
 
 static int make_translator(struct builder *b, const struct volfile_section *s, const struct translator_class *class)
 {
-    SCOPED_FREE struct translator **children = mem_array(s->child_count + 1, sizeof(*children));
+    SCOPED_FREE struct translator **children = mem_array(s->child_count + 1, sizeof(struct translator *));
     struct translator *me;
 
     if (!children)
@@ -168,7 +168,7 @@ int graph_build(struct env *env, const struct volfile *file, class_list classes,
     if (!root)
         return -ENOENT;
     struct graph *graph = graph_new(env);
-    SCOPED_FREE struct translator **made = mem_array(file->section_count, sizeof(*made));
+    SCOPED_FREE struct translator **made = mem_array(file->section_count, sizeof(struct translator *));
     if (!graph || !made || keep_names(graph, options) < 0) {
         graph_free(graph);
         return error_set(err, -ENOMEM, "%s: out of memory", file->path);
@@ -301,7 +301,6 @@ int graph_reconfigure(struct graph *graph, const struct volfile *file, const str
                       struct error *err)
 {
     unsigned at = 0, count = 0;
-    const struct translator *t;
 
     if (!graph_same_topology(graph, file))
         return error_set(err, -EINVAL,
@@ -311,7 +310,7 @@ int graph_reconfigure(struct graph *graph, const struct volfile *file, const str
     SCOPED_FREE struct change *changes = mem_array(graph->count + 1, sizeof(*changes));
     if (!changes)
         return error_set(err, -ENOMEM, "%s: out of memory", file->path);
-    while ((t = next_from_file(graph, &at)))
+    while (next_from_file(graph, &at))
         changes[count++].me = graph->all[at - 1];
     int r = change_all(changes, count, graph, file, options, err);
     for (unsigned i = 0; i < count; i++)

@@ -20,7 +20,7 @@ struct inode_table *inode_table_new(void)
     struct inode_table *table = NEW(struct inode_table);
     if (!table)
         return NULL;
-    table->buckets = mem_array(BUCKETS_AT_START, sizeof(*table->buckets));
+    table->buckets = mem_array(BUCKETS_AT_START, sizeof(struct inode *));
     if (!table->buckets) {
         mem_free(table);
         return NULL;
@@ -65,7 +65,7 @@ static void grow(struct inode_table *table)
 {
     size_t old_count = table->bucket_count;
     struct inode **old = table->buckets;
-    struct inode **buckets = mem_array(old_count * 2, sizeof(*buckets));
+    struct inode **buckets = mem_array(old_count * 2, sizeof(struct inode *));
 
     if (!buckets)
         return;

@@ -210,7 +210,7 @@ static int make_room(struct parser *p)
 
     if (file->section_count < p->section_room)
         return 0;
-    struct volfile_section **sections = mem_realloc(file->sections, room * sizeof(*sections));
+    struct volfile_section **sections = mem_realloc(file->sections, room * sizeof(struct volfile_section *));
     if (!sections)
         return -ENOMEM;
     file->sections = sections;
@@ -275,7 +275,8 @@ static int add_child(struct parser *p, struct volfile_section *s)
         if (s->children[i] == child)
             return FAIL(p, p->token_line, "found subvolume \"%.64s\" twice, expected each one once", p->text);
     }
-    struct volfile_section **children = mem_realloc(s->children, (s->child_count + 1) * sizeof(*children));
+    struct volfile_section **children =
+        mem_realloc(s->children, (s->child_count + 1) * sizeof(struct volfile_section *));
     if (!children)
         return -ENOMEM;
     s->children = children;
