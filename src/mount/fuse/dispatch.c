@@ -62,6 +62,7 @@ static void request_free(struct request_in *in)
     buf_unref(in->data);
     groups_unref(in->groups);
     node_unpin(m, in->node);
+    node_unpin(m, in->found);
     mem_free(in);
 }
 

@@ -322,6 +322,7 @@ static void collect_handles(struct node *node, void *arg)
 
 static void drop_inode(struct node *node, void *arg)
 {
+    fd_unref(take(node->spare));
     inode_unref(take(node->inode));
 }
 

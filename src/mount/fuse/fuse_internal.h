@@ -79,6 +79,8 @@ struct node {
     uint32_t gid;        /* as last seen */
     struct inode *inode; /* of the graph in use, see node_inode() */
     struct list handles;
+    struct fd *spare; /* opened by a look-up, for the open that follows; see keep_spare() */
+    uint64_t spare_ns;
     bool has_posix_locks; /* somebody here has locked it: close must tell the bricks */
     uint64_t locked_ns;   /* directory: when a file in it was locked last; 0 = never. See names_are_shared() */
     struct told told;
@@ -115,7 +117,8 @@ struct groups {
 struct request_in {
     struct mount *m;
     struct fuse_in_header head;
-    struct node *node; /* pinned; NULL when the operation has none */
+    struct node *node;  /* pinned; NULL when the operation has none */
+    struct node *found; /* pinned: what a look-up found; as a rule NULL */
     struct call call;
     struct groups *groups;
     struct buf *data; /* of a WRITE */
@@ -156,7 +159,7 @@ struct mount {
     uint8_t head[FUSE_HEAD_BYTES];
     struct group_cache *group_cache;
     struct stale stale[64]; /* by thread number */
-    struct list notices; /* inval.c */
+    struct list notices;    /* inval.c */
     uint32_t notices_queued, notices_running, notice_fibers;
     struct waitq notice_done;
     struct counters count;
@@ -287,6 +290,10 @@ FIBER int on_fallocate(struct request_in *in);
 FIBER int on_lseek(struct request_in *in);
 FIBER int on_copy_range(struct request_in *in);
 
+/* Was this thread told ESTALE by an open just now? Then its look-ups should keep a descriptor of what they find: 0, or
+ * -ESTALE when that is gone already. */
+bool is_walking_again(struct request_in *in);
+FIBER int keep_spare(struct request_in *in, struct node *node);
 /* What the graph opens a file with. */
 uint32_t open_flags(struct mount *m, uint32_t flags);
 void open_answer(struct mount *m, struct handle *h, struct fuse_open_out *out);

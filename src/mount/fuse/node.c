@@ -44,6 +44,7 @@ static void node_free(struct mount *m, struct node *node)
 {
     if (node != &m->root)
         HASH_DEL(m->nodes, node);
+    fd_unref(node->spare);
     inode_unref(node->inode);
     mem_free(node->name);
     if (node != &m->root)

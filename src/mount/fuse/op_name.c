@@ -43,6 +43,30 @@ static FIBER int ask_lookup(struct request_in *in, const char *name, struct repl
     return result;
 }
 
+/* The caller's open has failed because the name had been replaced: what is found now must still be there when it is
+ * opened. */
+static FIBER int look_up_to_open(struct request_in *in, const char *name, struct reply *r)
+{
+    int result = -ESTALE;
+
+    for (int tries = 0; tries < 10 && result == -ESTALE; tries++) {
+        reply_done(r);
+        result = ask_lookup(in, name, r);
+        if (result < 0 || !S_ISREG(r->stat.mode))
+            return result;
+        struct node *node = node_get(in->m, &r->stat);
+        if (!node)
+            return -ENOMEM;
+        node_pin(node);
+        node_unpin(in->m, in->found);
+        in->found = node; /* with its descriptor until the answer counts it */
+        result = keep_spare(in, node);
+        if (result == -ENOENT)
+            result = -ESTALE;
+    }
+    return result == -ESTALE ? result : 0; /* other failures show again when it is opened */
+}
+
 FIBER int on_lookup(struct request_in *in)
 {
     const char *name = (const char *)in->args;
@@ -54,7 +78,7 @@ FIBER int on_lookup(struct request_in *in)
         return result;
     if (!r)
         return -ENOMEM;
-    result = ask_lookup(in, name, r);
+    result = is_walking_again(in) ? look_up_to_open(in, name, r) : ask_lookup(in, name, r);
     if (result == -ENOENT && f->negative_timeout_s > 0 && !names_are_shared(in->m, &in->node->gfid)) {
         struct fuse_entry_out none = { .entry_valid = (uint64_t)f->negative_timeout_s };
 

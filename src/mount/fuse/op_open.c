@@ -81,44 +81,59 @@ static FIBER int open_inode(struct request_in *in, struct inode *inode, uint32_t
     return 0;
 }
 
-/* Has the same thread been told ESTALE by an open just now? The kernel then walks the path again, once. */
-static bool is_second_stale(struct request_in *in)
+/* A name that others replace all the time is replaced between look-up and open as well. The kernel walks the path again
+ * after the first ESTALE, but only once; on a local disk the caller would not notice. So the look-up of that second walk
+ * (keep_spare) leaves a descriptor with the node, and its open takes it. */
+static struct stale *stale_of(struct request_in *in)
 {
-    struct stale *s = &in->m->stale[in->head.pid % ARRAY_SIZE(in->m->stale)];
-    uint64_t now = env_now_ns(in->m->env);
-    bool is_second = s->pid == in->head.pid && now - s->at_ns < STALE_AGAIN_NS;
-
-    *s = (struct stale) { .pid = is_second ? 0 : in->head.pid, .at_ns = now };
-    return is_second;
+    return &in->m->stale[in->head.pid % ARRAY_SIZE(in->m->stale)];
 }
 
-/* A name that others replace all the time was replaced between look-up and open, twice. On a local disk that cannot be
- * seen; here the caller would get ESTALE. It gets the file that has the name now, under the number of the one it looked
- * up and past the page cache, which belongs to that one. */
-static FIBER int open_replacement(struct request_in *in, struct node *node, uint32_t flags, struct reply *r,
-                                  struct fd **ret_fd)
+bool is_walking_again(struct request_in *in)
 {
-    struct mount *m = in->m;
-    struct node *parent = node->name && list_empty(&node->handles) ? node_by_gfid(m, &node->parent) : NULL;
-    SCOPED_FREE char *name = parent ? mem_strdup(node->name) : NULL;
-    struct request q = { .op = OP_LOOKUP, .name = name };
-    int result = -ESTALE;
+    const struct stale *s = stale_of(in);
 
-    if (!name)
+    return s->pid == in->head.pid && env_now_ns(in->m->env) - s->at_ns < STALE_AGAIN_NS;
+}
+
+FIBER int keep_spare(struct request_in *in, struct node *node)
+{
+    SCOPED(inode_unref) struct inode *inode = node_inode(in->m, node) ? inode_ref(node->inode) : NULL;
+    SCOPED(fd_unref) struct fd *fd = inode ? fd_new(inode, O_RDWR, in->call.pid) : NULL;
+    struct request q = { .op = OP_OPEN, .inode = inode, .fd = fd, .flags = O_RDWR };
+    struct call as_root;
+    int result;
+
+    if (!fd)
+        return -ENOMEM;
+    call_copy(&as_root, &in->call); /* the kernel checks what the caller may do when it opens */
+    as_root.uid = as_root.gid = 0;
+    result = child_call(in->m->me, 0, &as_root, &q, NULL);
+    call_done(&as_root);
+    if (result < 0)
+        return result;
+    fd_unref(node->spare);
+    node->spare = take(fd);
+    node->spare_ns = env_now_ns(in->m->env);
+    return 0;
+}
+
+/* Several threads may have found the same file: each gets the descriptor. */
+static int use_spare(struct request_in *in, struct node *node, struct fd **ret_fd)
+{
+    if (!node->spare || node->spare->inode != node_inode(in->m, node)) {
+        *stale_of(in) = (struct stale) { .pid = in->head.pid, .at_ns = env_now_ns(in->m->env) };
         return -ESTALE;
-    node_pin(parent);
-    q.parent = node_inode(m, parent);
-    for (int tries = 0; q.parent && tries < 10 && result == -ESTALE; tries++) {
-        result = ask(in, &q, r);
-        if (result < 0 || !S_ISREG(r->stat.mode))
-            break;
-        SCOPED(inode_unref) struct inode *inode = inode_table_get(m->me->graph, &r->stat.gfid, S_IFREG);
-        reply_done(r);
-        result = open_inode(in, inode, flags, r, ret_fd);
-        m->count.retries++;
     }
-    node_unpin(m, parent);
-    return result < 0 ? -ESTALE : result;
+    in->m->count.retries++;
+    *ret_fd = fd_ref(node->spare);
+    return 0;
+}
+
+static void drop_old_spare(struct request_in *in, struct node *node)
+{
+    if (node->spare && env_now_ns(in->m->env) - node->spare_ns >= STALE_AGAIN_NS)
+        fd_unref(take(node->spare));
 }
 
 /* Truncates if asked to and finds out the attributes. */
@@ -142,22 +157,21 @@ FIBER int open_node(struct request_in *in, struct node *node, uint32_t flags, bo
     struct mount *m = in->m;
     SCOPED(reply_free) struct reply *r = reply_new();
     SCOPED(fd_unref) struct fd *fd = NULL;
-    bool is_replacement = false;
     struct handle *h;
     int result;
 
     if (!r)
         return -ENOMEM;
     result = open_inode(in, node_inode(m, node), flags, r, &fd);
-    if (result == -ESTALE && is_second_stale(in)) {
-        result = open_replacement(in, node, flags, r, &fd);
-        is_replacement = result >= 0;
-    }
+    if (result == -ESTALE)
+        result = use_spare(in, node, &fd);
+    else
+        drop_old_spare(in, node);
     if (result >= 0)
         result = after_open(in, node, fd, flags, kill_suid, r);
     if (result < 0)
         return result == -ENOENT ? -ESTALE : result;
-    if (flags & O_TRUNC || is_replacement) { /* the kernel drops its pages itself */
+    if (flags & O_TRUNC) { /* the kernel drops its pages itself */
         node->cache_ns = env_now_ns(m->env);
         node->kernel_end = 0;
         node->told_is_set = false;
@@ -168,10 +182,6 @@ FIBER int open_node(struct request_in *in, struct node *node, uint32_t flags, bo
     if (!h)
         return -ENOMEM;
     open_answer(m, h, out);
-    if (is_replacement) {
-        h->is_direct = true;
-        out->open_flags |= FOPEN_DIRECT_IO;
-    }
     return 0;
 }
 
