@@ -6,7 +6,8 @@
  *                      and its reply body. The last one is the one that failed.
  *
  * Steps run in order and stop at the first failure. A step names a descriptor that an earlier step opened as
- * FD_OF_STEP(number of that step). Groups, when there are any, replace the credential's, which cannot carry as many.
+ * FD_OF_STEP(number of that step). A RENAME has its flags (RENAME_*, u32) behind its body, for which GlusterFS's message
+ * has no room. Groups, when there are any, replace the credential's, which cannot carry as many.
  */
 #pragma once
 

@@ -30,6 +30,7 @@ enum {
     Q_XATTRS,
     Q_XDATA,
     Q_DATA,
+    Q_STEP_FLAGS, /* flags that only steps of compounds have room for */
 };
 
 #define FIELDS_MAX 12
@@ -42,7 +43,7 @@ static const uint8_t request_fields[FOP_PROC_COUNT][FIELDS_MAX] = {
     [FOP_UNLINK] = { Q_GFID, Q_NAME, Q_FLAGS, Q_XDATA },
     [FOP_RMDIR] = { Q_GFID, Q_FLAGS, Q_NAME, Q_XDATA },
     [FOP_SYMLINK] = { Q_GFID, Q_NAME, Q_UMASK, Q_TEXT, Q_XDATA },
-    [FOP_RENAME] = { Q_GFID, Q_GFID2, Q_NAME, Q_NAME2, Q_XDATA },
+    [FOP_RENAME] = { Q_GFID, Q_GFID2, Q_NAME, Q_NAME2, Q_XDATA, Q_STEP_FLAGS },
     [FOP_LINK] = { Q_GFID, Q_GFID2, Q_NAME2, Q_XDATA },
     [FOP_TRUNCATE] = { Q_GFID, Q_OFFSET, Q_XDATA },
     [FOP_OPEN] = { Q_GFID, Q_FLAGS, Q_XDATA },
@@ -151,6 +152,20 @@ struct buf *fop_get_data(struct xdr_in *in, struct buf *raw, bool is_step)
     return b;
 }
 
+/* READDIRP has no other place for the xattrs wanted of each entry. */
+static void put_xdata(struct xdr_out *o, const struct fop_request *w)
+{
+    if (w->proc != FOP_READDIRP || !w->xattrs || !w->xdata) {
+        xdr_put_xdict(o, w->proc == FOP_READDIRP && w->xattrs ? w->xattrs : w->xdata, w->gfid_req);
+        return;
+    }
+    SCOPED(dict_unref) struct dict *both = dict_copy(w->xdata);
+    if (!both || dict_merge(both, w->xattrs) < 0)
+        o->failed = true;
+    else
+        xdr_put_xdict(o, both, NULL);
+}
+
 static void put_large_field(struct xdr_out *o, const struct fop_request *w, unsigned field, bool is_step)
 {
     switch (field) {
@@ -160,8 +175,12 @@ static void put_large_field(struct xdr_out *o, const struct fop_request *w, unsi
     case Q_ATTR: xdr_put_iattx(o, &w->attr); break;
     case Q_LOCK: fop_put_lock(o, &w->lock); break;
     case Q_XATTRS: xdr_put_xdict(o, w->xattrs, NULL); break;
-    case Q_XDATA: xdr_put_xdict(o, w->xdata, w->gfid_req); break;
+    case Q_XDATA: put_xdata(o, w); break;
     case Q_DATA: fop_put_data(o, w->data, is_step); break;
+    case Q_STEP_FLAGS:
+        if (is_step)
+            xdr_put_u32(o, w->flags);
+        break;
     }
 }
 
@@ -232,6 +251,7 @@ static void get_large_field(struct xdr_in *in, struct fop_request *w, unsigned f
     case Q_LOCK: fop_get_lock(in, &w->lock); break;
     case Q_XATTRS: xdr_get_xdict(in, &w->xattrs); break;
     case Q_XDATA: xdr_get_xdict(in, &w->xdata); break;
+    case Q_STEP_FLAGS: w->flags = is_step ? xdr_get_u32(in) : 0; break;
     case Q_DATA:
         w->data = fop_get_data(in, raw, is_step);
         in->failed = in->failed || !w->data || w->data->size != w->size;

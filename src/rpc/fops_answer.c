@@ -171,7 +171,7 @@ static void put_entries(struct xdr_out *o, const struct dir_entries *e, bool wit
 
 static void put_checksums(struct xdr_out *o, const struct reply *r)
 {
-    xdr_put_u32(o, CHECKSUM_SHA256);
+    xdr_put_u32(o, dict_has(r->xdata, "fips-mode-rchecksum") ? CHECKSUM_SHA256 : 0);
     xdr_put_u32(o, r->weak_checksum);
     xdr_put_opaque(o, r->strong_checksum, STRONG_MAX);
 }

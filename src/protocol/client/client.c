@@ -128,6 +128,13 @@ static void remote_reconfigured(struct translator *me)
     s->peer->sends_groups = s->sends_groups;
 }
 
+/* What GlusterFS's messages have no room for. */
+static bool needs_own_program(const struct remote *s, const struct call *call, const struct request *q)
+{
+    return (s->sends_groups && call->group_count > rpc_groups_that_fit(MAX(call->lk_owner.size, 4u))) ||
+           (q->op == OP_RENAME && q->flags != 0);
+}
+
 static FIBER int remote_any(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct remote *s = me->state;
@@ -138,7 +145,7 @@ static FIBER int remote_any(struct translator *me, struct call *call, const stru
         return remote_compound(s, call, q, r);
     if (q->op == OP_COMPOUND)
         return default_compound(me, call, q, r);
-    if (s->speaks_mortar && s->sends_groups && call->group_count > rpc_groups_that_fit(MAX(call->lk_owner.size, 4u)))
+    if (s->speaks_mortar && needs_own_program(s, call, q))
         return remote_op_as_step(s, call, q, r);
     return remote_op(s, call, q, r);
 }

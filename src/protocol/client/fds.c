@@ -10,6 +10,8 @@
 #include "protocol/client/client_internal.h"
 #include <fcntl.h>
 
+#define REOPEN_AT_ONCE 32
+
 struct held_lock {
     struct list node;
     struct lock_range range;
@@ -290,6 +292,36 @@ static void collect(struct fd *fd, void *arg)
     all->list[all->count++] = fd_ref(fd);
 }
 
+struct reopening {
+    struct remote *s;
+    struct fd *fd;
+};
+
+static FIBER int reopen_one(void *arg)
+{
+    struct reopening *one = arg;
+
+    return reopen(one->s, one->fd);
+}
+
+/* Up to REOPEN_AT_ONCE descriptors at the same time. */
+static FIBER int reopen_some(struct remote *s, struct fd **list, size_t count)
+{
+    struct reopening some[REOPEN_AT_ONCE];
+    struct group g;
+    int r = 0;
+
+    group_init(&g, s->me->env);
+    for (size_t i = 0; i < count && r == 0; i++) {
+        some[i] = (struct reopening) { .s = s, .fd = list[i] };
+        r = group_run(&g, "reopen", reopen_one, &some[i]);
+    }
+    group_wait_all(&g);
+    if (r == 0 && g.succeeded < count)
+        r = -ENOTCONN; /* the connection is of no use: reopen() forgives everything else */
+    return r;
+}
+
 FIBER int remote_reopen_all(struct remote *s)
 {
     struct fd_list all = { .s = s };
@@ -297,11 +329,10 @@ FIBER int remote_reopen_all(struct remote *s)
 
     fd_each(s->me->graph, collect, &all);
     r = all.failed ? -ENOMEM : 0;
-    for (size_t i = 0; i < all.count; i++) {
-        if (r == 0)
-            r = reopen(s, all.list[i]);
+    for (size_t at = 0; at < all.count && r == 0; at += REOPEN_AT_ONCE)
+        r = reopen_some(s, all.list + at, MIN(all.count - at, (size_t)REOPEN_AT_ONCE));
+    for (size_t i = 0; i < all.count; i++)
         fd_unref(all.list[i]);
-    }
     mem_free(all.list);
     return r;
 }

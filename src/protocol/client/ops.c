@@ -160,8 +160,8 @@ int remote_request(struct remote *s, struct call *call, const struct request *q,
     }
     if (q->op == OP_SEEK)
         w->flags = q->flags == SEEK_HOLE ? WIRE_SEEK_HOLE : WIRE_SEEK_DATA;
-    if (q->op == OP_RENAME && q->flags != 0)
-        return -EINVAL; /* the wire has no place for RENAME_* */
+    if (q->op == OP_RENAME && q->flags != 0 && !steps)
+        return -EINVAL; /* only our own program has a place for RENAME_* */
     if (w->size > UINT32_MAX && q->op != OP_FALLOCATE)
         w->size = q->op == OP_WRITE ? w->size : UINT32_MAX;
     return q->op == OP_WRITE && w->size > RECORD_MAX_BYTES / 2 ? -EMSGSIZE : 0;

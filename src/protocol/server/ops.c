@@ -323,6 +323,7 @@ static int fill(const struct call *call, struct step *st)
         else if (w->proc == FOP_ZEROFILL)
             st->q.flags = FALLOC_FL_ZERO_RANGE;
         break;
+    case OP_READDIRP: st->q.xattrs = w->xdata; break; /* the xattrs wanted of each entry are among it */
     case OP_SEEK:
         if (w->flags != WIRE_SEEK_DATA && w->flags != WIRE_SEEK_HOLE)
             return -EINVAL;
@@ -453,8 +454,8 @@ FIBER int step_run(struct connection *c, struct call *call, struct step *st)
     reply_init(&st->r);
     if (proc == FOP_RELEASE || proc == FOP_RELEASEDIR)
         return connection_fd_close(c, st->translated);
-    if (!is_offered(proc))
-        return -EOPNOTSUPP;
+    if (!is_offered(proc)) /* leases that are off are ENOSYS on GlusterFS bricks */
+        return proc == FOP_LEASE ? -ENOSYS : -EOPNOTSUPP;
     if (c->is_gone)
         return -ENOTCONN;
     int r = fill(call, st);

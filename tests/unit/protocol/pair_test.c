@@ -1,6 +1,7 @@
 /* protocol/client and protocol/server together, operation by operation. */
 #include "unit/protocol/pair.h"
 #include <fcntl.h>
+#include <stdio.h>
 #include <linux/falloc.h>
 #include <unistd.h>
 
@@ -191,6 +192,22 @@ FIBER_TEST(a_reconnect_opens_descriptors_again)
     assert_int_equal(O_RDWR, leaf_last(p->leaf)->flags);
     assert_int_equal(0, test_op(t, OP_FSYNC, .inode = t->file, .fd = t->fd));
     assert_true(leaf_last(p->leaf)->has_fd);
+    pair_free(p);
+}
+
+FIBER_TEST(a_reconnect_opens_many_descriptors_again)
+{
+    struct pair *p = pair_new(t, NULL, NULL);
+    struct fd *fds[100];
+
+    for (int i = 0; i < 100; i++) {
+        fds[i] = fd_new(t->file, O_RDONLY, 1);
+        assert_int_equal(0, test_op(t, OP_OPEN, .inode = t->file, .fd = fds[i], .flags = O_RDONLY));
+    }
+    pair_restart_brick(p, NULL);
+    assert_int_equal(100, leaf_count(p->leaf, OP_OPEN));
+    for (int i = 0; i < 100; i++)
+        fd_unref(fds[i]);
     pair_free(p);
 }
 
@@ -410,6 +427,46 @@ FIBER_TEST(a_lost_connection_ends_the_client_on_the_brick)
     assert_int_equal(1, p->leaf->gone);
     assert_int_equal(1, leaf_count(p->leaf, OP_FLUSH));
     assert_true(list_empty(&p->brick->fds));
+    pair_free(p);
+}
+
+FIBER_TEST(rename_keeps_its_flags_towards_our_bricks)
+{
+    struct pair *p = pair_new(t, NULL, NULL);
+
+    assert_int_equal(0, test_op(t, OP_RENAME, .parent = t->root, .name = "a", .parent2 = t->dir, .name2 = "b"));
+    assert_int_equal(0, leaf_last(p->leaf)->flags);
+    assert_string_equal("b", leaf_last(p->leaf)->name2);
+    assert_int_equal(0, test_op(t, OP_RENAME, .parent = t->root, .name = "a", .parent2 = t->dir, .name2 = "b",
+                                .flags = RENAME_EXCHANGE));
+    assert_int_equal(RENAME_EXCHANGE, leaf_last(p->leaf)->flags);
+    assert_true(gfid_equal(&t->dir->gfid, &leaf_last(p->leaf)->parent2));
+    pair_free(p);
+}
+
+static FIBER int answer_listing(struct leaf *leaf, struct call *call, const struct request *q, struct reply *r)
+{
+    uint64_t *both = leaf->arg;
+
+    *both = dict_has(q->xattrs, "user.a") && dict_has(q->xdata, "b");
+    r->entries = dir_entries_new();
+    return 0;
+}
+
+FIBER_TEST(a_listing_says_which_xattrs_it_wants)
+{
+    struct pair *p = pair_new(t, NULL, NULL);
+    SCOPED(dict_unref) struct dict *xattrs = dict_new();
+    SCOPED(dict_unref) struct dict *xdata = dict_new();
+    uint64_t both = 0;
+
+    assert_int_equal(0, dict_set_uint(xattrs, "user.a", 0));
+    assert_int_equal(0, dict_set_uint(xdata, "b", 0));
+    p->leaf->answers[OP_READDIRP] = answer_listing;
+    p->leaf->arg = &both;
+    assert_int_equal(
+        0, test_op(t, OP_READDIRP, .inode = t->dir, .fd = t->dir_fd, .size = 4096, .xattrs = xattrs, .xdata = xdata));
+    assert_int_equal(1, both);
     pair_free(p);
 }
 
@@ -636,6 +693,7 @@ int main(void)
         cmocka_unit_test(credentials_and_times_travel),
         cmocka_unit_test(without_a_brick_everything_fails_at_once),
         cmocka_unit_test(a_reconnect_opens_descriptors_again),
+        cmocka_unit_test(a_reconnect_opens_many_descriptors_again),
         cmocka_unit_test(a_reconnect_takes_locks_again),
         cmocka_unit_test(strict_locks_make_a_descriptor_with_locks_bad),
         cmocka_unit_test(directories_are_listed),
@@ -645,6 +703,8 @@ int main(void)
         cmocka_unit_test(a_client_that_is_not_allowed_is_refused),
         cmocka_unit_test(root_squash_makes_root_nobody),
         cmocka_unit_test(deallocation_and_zeroing_keep_their_meaning),
+        cmocka_unit_test(rename_keeps_its_flags_towards_our_bricks),
+        cmocka_unit_test(a_listing_says_which_xattrs_it_wants),
         cmocka_unit_test(seeking_says_data_or_hole),
         cmocka_unit_test(a_lock_that_comes_too_late_is_given_back),
         cmocka_unit_test(what_a_late_compound_left_is_undone),
