@@ -112,7 +112,13 @@ static int mdata_raise(struct posix *s, struct pnode *n, const struct pfile *f, 
         raise_time(&m.atime, &m.atime_nsec, at_s, at_ns);
     if (n->has_mdata && memcmp(&m, &n->mdata, sizeof m) == 0)
         return 0;
-    return mdata_store(s, n, &x, &m);
+    int r = mdata_store(s, n, &x, &m);
+    if (r != -ENOSPC && r != -EDQUOT)
+        return r;
+    /* The change itself is made, perhaps one that makes room: it is not failed for its time stamp. */
+    n->mdata = m;
+    n->mdata_known = n->has_mdata = true;
+    return 0;
 }
 
 int mdata_stamp(struct posix *s, struct pnode *n, const struct pfile *f, const struct call *call, bool is_parent)
@@ -340,21 +346,13 @@ static int apply_attrs(struct posix *s, struct pnode *n, struct pfile *f, const 
     return has_times ? set_mdata_times(s, n, f, call, q->attr, q->valid) : mdata_stamp(s, n, f, call, false);
 }
 
-FIBER int posix_setattr(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+static int setattr_now(struct posix *s, struct pnode *n, struct pfile *f, const struct call *call,
+                       const struct request *q, struct reply *r)
 {
-    struct posix *s = me->state;
-    SCOPED(pfile_unref) struct pfile *f = NULL;
-    int e = pnode_of_request(me, q, &f);
-    if (e < 0)
-        return e;
-    struct pnode *n = pnode_of(me, q->inode);
-    if (!n)
-        return -ENOMEM;
-    struct iatt pre;
-    e = pfile_iatt(s, n, f, &pre);
+    struct iatt pre, post;
+    int e = pfile_iatt(s, n, f, &pre);
     if (e == 0)
         e = apply_attrs(s, n, f, call, q);
-    struct iatt post;
     if (e == 0)
         e = pfile_iatt(s, n, f, &post);
     if (e < 0)
@@ -362,4 +360,23 @@ FIBER int posix_setattr(struct translator *me, struct call *call, const struct r
     r->pre = pre;
     r->post = post;
     return 0;
+}
+
+FIBER int posix_setattr(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    SCOPED(pfile_unref) struct pfile *f = NULL;
+    int e = pnode_of_request(me, q, &f);
+    if (e < 0)
+        return e;
+    struct pnode *n = pnode_of(me, q->inode);
+    if (!n)
+        return -ENOMEM;
+    if (!(q->valid & ATTR_SIZE))
+        return setattr_now(me->state, n, f, call, q, r);
+    e = fiber_mutex_lock(&n->busy, &call->scope);
+    if (e < 0)
+        return e;
+    e = setattr_now(me->state, n, f, call, q, r);
+    fiber_mutex_unlock(&n->busy);
+    return e;
 }

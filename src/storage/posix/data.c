@@ -13,6 +13,20 @@
 
 /* ---- open ---- */
 
+/* It could not be opened for writing when it was opened (a program that ran from the brick, a file system mounted
+ * read-only): perhaps now. */
+static int make_writable(struct pfile *f)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", f->fd);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    f->is_writable = dup3(fd, f->fd, O_CLOEXEC) >= 0;
+    close(fd);
+    return f->is_writable ? 0 : -EIO;
+}
+
 static int open_checked(struct pfile *f, uint32_t flags)
 {
     if (f->type == S_IFDIR)
@@ -23,9 +37,7 @@ static int open_checked(struct pfile *f, uint32_t flags)
         return -ENXIO;
     if (f->is_path)
         return -EACCES;
-    if ((flags & O_ACCMODE) != O_RDONLY && (fcntl(f->fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
-        return -EROFS;
-    return 0;
+    return (flags & O_ACCMODE) == O_RDONLY || f->is_writable ? 0 : make_writable(f);
 }
 
 /* O_DIRECT has a descriptor of its own beside the ordinary one, which serves what is not aligned. */

@@ -189,6 +189,16 @@ static void stat_on_pool(void *arg)
     j->r = fstatat(j->dir_fd, j->name, j->st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
+/* On the loop: the directory has answered quickly of late. One slow answer ends that, so that a directory makes the
+ * loop wait for the disk once in a while at most. */
+static int stat_hot(struct translator *me, struct pnode *dir_node, struct stat_job *j, uint64_t now)
+{
+    stat_on_pool(j); /* the same work, here */
+    uint64_t done = env_now_ns(me->env);
+    dir_node->hot_until_ns = done - now < HOT_JOB_NS ? done + HOT_NS : 0;
+    return j->r;
+}
+
 FIBER int pentry_stat(struct translator *me, struct pnode *dir_node, struct pfile *dir, const char *name,
                       struct stat *ret_st)
 {
@@ -196,11 +206,9 @@ FIBER int pentry_stat(struct translator *me, struct pnode *dir_node, struct pfil
     struct stat_job j = { .dir_fd = dir->fd, .name = name, .st = ret_st };
     uint64_t now = env_now_ns(me->env);
 
-    if (dir_node->hot_until_ns > now) {
-        stat_on_pool(&j); /* here, not there: the directory is in the kernel's caches */
-        return j.r;
-    }
-    /* A failed stat of a name the kernel knows costs no disk: it is in the dentry cache, negative or not. */
+    if (dir_node->hot_until_ns > now)
+        return stat_hot(me, dir_node, &j, now);
+    /* What the kernel has in its dentry cache, present or known to be absent, costs no disk. */
     struct {
         uint64_t flags, mode, resolve;
     } how = { O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, 0x20 /* RESOLVE_CACHED */ };
@@ -208,6 +216,7 @@ FIBER int pentry_stat(struct translator *me, struct pnode *dir_node, struct pfil
     if (fd >= 0) {
         int r = fstat((int)fd, ret_st) < 0 ? -errno : 0;
         close((int)fd);
+        dir_node->hot_until_ns = now + HOT_NS;
         return r;
     }
     if (errno != EAGAIN && errno != ENOSYS && errno != EINVAL)

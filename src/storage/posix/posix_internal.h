@@ -94,8 +94,9 @@ enum posix_namespace { NAMESPACE_AUTO, NAMESPACE_TRUSTED, NAMESPACE_USER };
 struct pfile {
     int fd;
     uint32_t refs;
-    bool is_path;  /* O_PATH: no data, no f*xattr */
-    uint32_t type; /* S_IFMT bits */
+    bool is_path;     /* O_PATH: no data, no f*xattr */
+    bool is_writable; /* regular files */
+    uint32_t type;    /* S_IFMT bits */
     uint64_t ino;
 };
 
