@@ -419,6 +419,7 @@ struct event {
     const struct iatt *stat, *parent_stat;
     struct dict *xdata;
     const char *text;
+    bool is_mute; /* CHILD_UP: the brick does not tell who holds all names of a directory that others wait */
 };
 
 /* Tells all parents. Not FIBER: whoever must wait spawns a fiber. Children are started before their parents: a notify

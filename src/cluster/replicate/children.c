@@ -130,7 +130,10 @@ void children_notify(struct translator *me, unsigned child, const struct event *
     struct replicate *s = replicate_of(me);
 
     switch (event->kind) {
-    case EVENT_CHILD_UP: child_changed(me, child, true); return;
+    case EVENT_CHILD_UP:
+        s->mute = event->is_mute ? s->mute | bit(child) : s->mute & ~bit(child);
+        child_changed(me, child, true);
+        return;
     case EVENT_CHILD_DOWN: child_changed(me, child, false); return;
     case EVENT_CHILD_TRYING:
         s->child[child].has_spoken = true;

@@ -25,6 +25,8 @@
 #define SESSIONS_MAX        4096 /* open at once; past it the one idle for longest is closed */
 #define HOLD_CONTENDED_MS   20   /* how long a session that another client waits for goes on admitting changes */
 #define IDLE_CONTENDED_MS   2    /* and how long it waits for a next one */
+#define MUTE_AGE_MAX_MS     100  /* a session of a directory on mute children ends after so long */
+#define MUTE_IDLE_MAX_MS    20   /* or without a change for so long */
 #define SESSION_AGE_MAX_MS  5000 /* a busy session gives way this often even when no notice of contention came */
 #define DATA_LOCK_LENGTH    0
 #define METADATA_LOCK_START ((uint64_t)INT64_MAX - 1)
@@ -80,6 +82,7 @@ struct replicate {
     struct child child[CHILDREN_MAX];
     unsigned child_count;
     uint32_t all, up, arbiter; /* masks */
+    uint32_t mute;             /* GlusterFS's: no notice comes from them when others wait for a directory's names */
     struct quorum quorum;
     bool had_quorum;
     uint64_t generation; /* raised whenever a child goes up or down: what was known about inodes must be asked again */

@@ -120,6 +120,13 @@ uint32_t session_targets(const struct session *session)
 
 /* ---- when to close ---- */
 
+/* Others may wait for this directory without our hearing of it: GlusterFS's bricks send notices about inode locks, but
+ * none about locks on all names. */
+static bool is_unwarned(const struct session *session)
+{
+    return session->change == CHANGE_ENTRY && (session->locked & replicate_of(session->me)->mute);
+}
+
 static uint64_t idle_limit_ns(const struct session *session)
 {
     struct replicate *s = replicate_of(session->me);
@@ -128,6 +135,8 @@ static uint64_t idle_limit_ns(const struct session *session)
         return IDLE_CONTENDED_MS * MS;
     if (!s->eager_lock)
         return 0;
+    if (is_unwarned(session) && s->post_op_delay_s)
+        return MUTE_IDLE_MAX_MS * MS;
     return s->post_op_delay_s * 1000 * MS;
 }
 
@@ -141,7 +150,7 @@ static bool is_over(const struct session *session)
         return true;
     if (session->served == 0)
         return false;
-    return !s->eager_lock || age_ns >= SESSION_AGE_MAX_MS * MS ||
+    return !s->eager_lock || age_ns >= (is_unwarned(session) ? MUTE_AGE_MAX_MS : SESSION_AGE_MAX_MS) * MS ||
            (session->contended_ns && age_ns >= HOLD_CONTENDED_MS * MS);
 }
 

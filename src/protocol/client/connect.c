@@ -282,7 +282,7 @@ static FIBER int come_up(struct remote *s)
 static void report(struct remote *s, enum event_kind kind)
 {
     s->has_reported = true;
-    notify_parents(s->me, &(struct event) { .kind = kind });
+    notify_parents(s->me, &(struct event) { .kind = kind, .is_mute = !s->speaks_mortar });
 }
 
 static FIBER void be_up(struct remote *s)
