@@ -25,6 +25,21 @@ static void claim_whole(struct txn *txn, struct inode *directory)
     claim_name(txn, directory, NULL)->wants_mark = false;
 }
 
+/* This name of the inode goes, and perhaps the inode with it. */
+static void claim_victim(struct txn *txn, struct inode *victim)
+{
+    static const enum change changes[] = { CHANGE_DATA, CHANGE_METADATA };
+
+    for (size_t i = 0; victim && i < ARRAY_SIZE(changes); i++) {
+        if (!session_find(txn->me, victim, changes[i]))
+            continue;
+        struct claim *claim = txn_claim(txn, victim, changes[i]);
+
+        claim->wants_mark = false;
+        claim->only_if_open = true;
+    }
+}
+
 static bool is_ours(const struct txn *txn)
 {
     for_each_child(i, txn->ok)
@@ -86,6 +101,7 @@ FIBER int replicate_unlink(struct translator *me, struct call *call, const struc
     if (!txn)
         return -ENOMEM;
     claim_name(txn, q->parent, q->name);
+    claim_victim(txn, q->inode);
     return txn_run(txn, r);
 }
 
@@ -127,6 +143,7 @@ FIBER int replicate_rmdir(struct translator *me, struct call *call, const struct
     claim_name(txn, q->parent, q->name);
     if (directory)
         claim_whole(txn, directory);
+    claim_victim(txn, directory);
     return txn_run(txn, r);
 }
 
@@ -152,5 +169,6 @@ FIBER int replicate_rename(struct translator *me, struct call *call, const struc
     }
     if (replaced && replaced->type == S_IFDIR)
         claim_whole(txn, replaced);
+    claim_victim(txn, replaced);
     return txn_run(txn, r);
 }

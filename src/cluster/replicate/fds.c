@@ -127,9 +127,9 @@ FIBER int replicate_flush(struct translator *me, struct call *call, const struct
     held_lock_flushed(me, q->inode, call->client, &call->lk_owner);
     struct session *session = session_find(me, q->inode, CHANGE_DATA);
 
-    /* Whoever closes a file is done with it, mostly: mark and lock go now, behind the caller's back. */
-    if (session && q->inode->open_fds <= 1)
-        session_want_close(session);
+    /* The session itself may hold one. */
+    if (session && q->inode->open_fds <= (session->fd && session->fd != q->fd ? 2u : 1u))
+        session_released(session);
     return ret;
 }
 

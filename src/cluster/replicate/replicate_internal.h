@@ -27,6 +27,7 @@
 #define IDLE_CONTENDED_MS   2    /* and how long it waits for a next one */
 #define MUTE_AGE_MAX_MS     100  /* a session of a directory on mute children ends after so long */
 #define MUTE_IDLE_MAX_MS    20   /* or without a change for so long */
+#define IDLE_RELEASED_MS    100  /* how long a session is kept after the last descriptor was closed */
 #define SESSION_AGE_MAX_MS  5000 /* a busy session gives way this often even when no notice of contention came */
 #define DATA_LOCK_LENGTH    0
 #define METADATA_LOCK_START ((uint64_t)INT64_MAX - 1)
@@ -268,12 +269,14 @@ struct session {
     uint32_t locked, marked, good; /* good: not blamed by anybody in this class */
     uint32_t marks[CHILDREN_MAX];  /* how often dirty was raised by us */
     uint32_t epoch[CHILDREN_MAX];
-    uint32_t missed;   /* children that missed a change of this session */
-    uint32_t blamed;   /* of those, recorded on a quorum */
-    uint32_t rode;     /* a first attempt to open carried out its change here, and has to be repeated */
-    bool keep_dirty;   /* a change has an uncertain outcome: the mark stays for heal */
-    bool has_volatile; /* changed something that a power cut could still take away */
-    bool is_unstable;  /* and that has to be synced before the mark goes: data, but for appended data */
+    uint32_t missed;    /* children that missed a change of this session */
+    uint32_t blamed;    /* of those, recorded on a quorum */
+    uint32_t recording; /* of those, being recorded */
+    uint32_t rode;      /* a first attempt to open carried out its change here, and has to be repeated */
+    bool keep_dirty;    /* a change has an uncertain outcome: the mark stays for heal */
+    bool is_released;   /* the application closed the file: no more changes are likely */
+    bool has_volatile;  /* changed something that a power cut could still take away */
+    bool is_unstable;   /* and that has to be synced before the mark goes: data, but for appended data */
     uint64_t generation;
     uint64_t opened_ns, contended_ns, used_ns;
     uint64_t served;
@@ -286,6 +289,7 @@ struct claim {
     struct inode *inode;
     enum change change;
     bool wants_mark;     /* false: only the lock is needed (a directory that is about to go) */
+    bool only_if_open;   /* an inode that is about to go: if it has a session, end its marks; session may stay NULL */
     const char *name;    /* entries: NULL = all names */
     const char *name2;   /* a second name of the same directory, or NULL */
     uint64_t start, end; /* data: [start, end) */
@@ -304,8 +308,10 @@ FIBER int session_join(struct translator *me, struct call *call, struct claim *c
 void session_leave(struct claim *claim);
 /* Children a change may go to now: marked (or locked only, without marks) and still connected as they were. */
 uint32_t session_targets(const struct session *session);
-/* Closes soon; not FIBER. */
+/* Closes as soon as nothing is under way; not FIBER. */
 void session_want_close(struct session *session);
+/* The application is done with it, mostly: closes within IDLE_RELEASED_MS unless it is used again. */
+void session_released(struct session *session);
 void session_contended(struct translator *me, const struct event *event);
 /* A child went away or came: idle sessions close now, busy ones before their next change. */
 void sessions_children_changed(struct translator *me);
@@ -345,7 +351,7 @@ void debts_forget(struct translator *me);
 
 /* ---- changes (transaction.c) ---- */
 
-#define CLAIMS_MAX 3
+#define CLAIMS_MAX 7
 
 /* What this child is asked instead: the arbiter gets no data. */
 void ride_adapt(struct translator *me, unsigned child, struct request *q);
@@ -361,6 +367,7 @@ struct txn {
     bool makes_inode;   /* q->inode is new */
     struct claim claim[CLAIMS_MAX];
     unsigned claim_count;
+    struct dict *ending[CLAIMS_MAX]; /* takes the marks off an inode that goes; by claim */
     struct fan *fan;
     struct reply *answer[CHILDREN_MAX]; /* of the change, per child; borrowed from the fan; NULL: not asked */
     int result[CHILDREN_MAX];

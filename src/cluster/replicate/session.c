@@ -131,13 +131,15 @@ static uint64_t idle_limit_ns(const struct session *session)
 {
     struct replicate *s = replicate_of(session->me);
 
+    uint64_t limit_ms = (uint64_t)s->post_op_delay_s * 1000;
+
     if (session->contended_ns)
         return IDLE_CONTENDED_MS * MS;
     if (!s->eager_lock)
         return 0;
     if (is_unwarned(session) && s->post_op_delay_s)
         return MUTE_IDLE_MAX_MS * MS;
-    return s->post_op_delay_s * 1000 * MS;
+    return (session->is_released ? MIN(limit_ms, (uint64_t)IDLE_RELEASED_MS) : limit_ms) * MS;
 }
 
 /* No further change may join: what is under way ends, then it closes. */
@@ -216,6 +218,13 @@ void session_want_close(struct session *session)
         session->generation = 0; /* equals none: is_over */
 }
 
+void session_released(struct session *session)
+{
+    session->is_released = true;
+    if (session->state == SESSION_OPEN && list_empty(&session->claims))
+        arm(session);
+}
+
 static void close_longest_idle(struct replicate *s, const struct session *except)
 {
     struct session *session;
@@ -272,7 +281,8 @@ static void begin_opening(struct session *session, const struct claim *claim, st
     session->is_marked_session = claim->wants_mark;
     session->fd = fd && claim->wants_mark ? fd_ref(fd) : NULL;
     session->tried = session->locked = session->marked = session->good = 0;
-    session->missed = session->blamed = session->rode = 0;
+    session->missed = session->blamed = session->recording = session->rode = 0;
+    session->is_released = false;
     memset(session->marks, 0, sizeof(session->marks));
     session->keep_dirty = session->is_unstable = session->has_volatile = false;
     session->contended_ns = session->served = 0;
@@ -375,6 +385,7 @@ static FIBER int claim_in(struct session *session, struct call *call, struct cla
         r = waitq_wait(&session->waiting, &call->scope);
     if (r == 0 && fits(session, claim)) {
         session->served++;
+        session->is_released = false;
         if (!session->fd && fd && claim->wants_mark)
             session->fd = fd_ref(fd);
         return 0;
@@ -416,7 +427,15 @@ FIBER int session_join(struct translator *me, struct call *call, struct claim *c
     if (!session)
         return -ENOMEM;
     list_init(&claim->of_session);
-    r = join(session, call, claim, fd, ride);
+    if (claim->only_if_open) {
+        r = session->state == SESSION_OPEN && fits(session, claim) ? claim_in(session, call, claim, fd) : -EAGAIN;
+        if (r == -EAGAIN) {
+            session_unref(session);
+            return 0;
+        }
+    } else {
+        r = join(session, call, claim, fd, ride);
+    }
     if (r < 0) {
         /* Given up while the locks are being waited for: what rode with the first attempt is not repeated. */
         if (ride && session->rode)

@@ -30,6 +30,8 @@ void txn_free(struct txn *txn)
     if (!txn)
         return;
     fan_free(txn->fan);
+    for (unsigned i = 0; i < CLAIMS_MAX; i++)
+        dict_unref(txn->ending[i]);
     call_done(&txn->own);
     mem_free(txn);
 }
@@ -69,7 +71,9 @@ static void sort_claims(struct txn *txn)
         for (unsigned j = i; j > 0; j--) {
             struct claim *a = &txn->claim[j - 1], *b = &txn->claim[j], tmp;
 
-            if (memcmp(&a->inode->gfid, &b->inode->gfid, sizeof(struct gfid)) <= 0)
+            int order = memcmp(&a->inode->gfid, &b->inode->gfid, sizeof(struct gfid));
+
+            if (order < 0 || (order == 0 && a->change <= b->change))
                 break;
             tmp = *a;
             *a = *b;
@@ -129,8 +133,10 @@ static uint32_t targets_of(const struct txn *txn)
 {
     uint32_t targets = replicate_of(txn->me)->all;
 
-    for (unsigned i = 0; i < txn->claim_count; i++)
-        targets &= session_targets(txn->claim[i].session);
+    for (unsigned i = 0; i < txn->claim_count; i++) {
+        if (txn->claim[i].session && !txn->claim[i].only_if_open)
+            targets &= session_targets(txn->claim[i].session);
+    }
     return targets;
 }
 
@@ -161,36 +167,110 @@ static int check_good(const struct txn *txn)
     return 0;
 }
 
-static void collect(struct txn *txn, uint32_t step, bool rode)
+/* The change is the last step of what each child was asked, or all of it. */
+static void collect(struct txn *txn)
 {
     txn->asked = txn->fan->targets;
     for_each_child(i, txn->asked)
     {
-        if (rode) {
-            txn->result[i] = fan_step(txn->fan, i, step, &txn->answer[i]);
+        struct fan_child *c = &txn->fan->list[i];
+
+        if (c->steps) {
+            txn->result[i] = fan_step(txn->fan, i, c->q.step_count - 1, &txn->answer[i]);
         } else {
-            txn->result[i] = txn->fan->list[i].ret;
-            txn->answer[i] = &txn->fan->list[i].r;
+            txn->result[i] = c->ret;
+            txn->answer[i] = &c->r;
         }
         if (txn->result[i] >= 0)
             txn->ok |= bit(i);
     }
 }
 
+/* ---- inodes that go ---- */
+
+/* An inode that is about to go still has marks if it was changed just now, and afterwards nobody could take them off:
+ * the bricks would list it as dirty for ever. So they are taken off in front of the change, in the same message. */
+static bool ends_marks(const struct claim *claim)
+{
+    const struct session *session = claim->session;
+
+    if (!session || claim->wants_mark || !session->is_marked_session || session->keep_dirty || session->is_unstable)
+        return false;
+    for_each_child(i, session->marked)
+    {
+        if (session->marks[i] != 1)
+            return false;
+    }
+    return true;
+}
+
+static int put_endings(struct txn *txn, unsigned count)
+{
+    struct replicate *s = replicate_of(txn->me);
+
+    if (fan_steps(txn->fan, count + 1) < 0)
+        return -ENOMEM;
+    for_each_child(i, txn->fan->targets) txn->fan->list[i].q.step_count = 0;
+    for (unsigned n = 0; n < txn->claim_count; n++) {
+        struct session *session = txn->claim[n].session;
+
+        if (!ends_marks(&txn->claim[n]))
+            continue;
+        txn->ending[n] = counters_delta(s, session->change, -1, 0);
+        if (!txn->ending[n])
+            return -ENOMEM;
+        for_each_child(i, txn->fan->targets & session_holders(session, session->marked) & ~session->missed)
+        {
+            struct fan_child *c = &txn->fan->list[i];
+
+            c->steps[c->q.step_count++] = (struct request) {
+                .op = OP_XATTROP, .inode = session->inode, .flags = XATTROP_ADD32, .xattrs = txn->ending[n]
+            };
+        }
+    }
+    for_each_child(i, txn->fan->targets)
+    {
+        struct fan_child *c = &txn->fan->list[i];
+
+        c->steps[c->q.step_count++] = *txn->q;
+    }
+    return 0;
+}
+
+static void marks_have_ended(struct txn *txn)
+{
+    for (unsigned n = 0; n < txn->claim_count; n++) {
+        struct session *session = txn->claim[n].session;
+
+        if (!txn->ending[n])
+            continue;
+        session->is_marked_session = false;
+        session->marked = 0;
+    }
+}
+
 static FIBER int ask_all(struct txn *txn)
 {
     uint32_t targets = targets_of(txn);
+    unsigned endings = 0;
 
     if (children_quorum(txn->me, targets) < 0)
         return -ENOTCONN;
     txn->fan = fan_new(txn->me, &txn->own, targets, txn->q);
     if (!txn->fan)
         return -ENOMEM;
-    for_each_child(i, targets) ride_adapt(txn->me, i, &txn->fan->list[i].q);
-    txn->own.round_trips = txn->call->round_trips; /* what joining took */
+    for (unsigned n = 0; n < txn->claim_count; n++)
+        endings += ends_marks(&txn->claim[n]);
+    if (endings && put_endings(txn, endings) < 0)
+        return -ENOMEM;
+    for_each_child(i, targets)
+    {
+        if (!endings)
+            ride_adapt(txn->me, i, &txn->fan->list[i].q);
+    }
     fan_run(txn->fan);
-    call_merge_round_trips(txn->call, &txn->own);
-    collect(txn, 0, false);
+    marks_have_ended(txn);
+    collect(txn);
     return 0;
 }
 
@@ -198,8 +278,10 @@ static FIBER int ask_all(struct txn *txn)
 
 static void keep_dirty(struct txn *txn)
 {
-    for (unsigned i = 0; i < txn->claim_count; i++)
-        txn->claim[i].session->keep_dirty = true;
+    for (unsigned i = 0; i < txn->claim_count; i++) {
+        if (txn->claim[i].session && !txn->claim[i].only_if_open)
+            txn->claim[i].session->keep_dirty = true;
+    }
 }
 
 static bool returns_length(enum op op)
@@ -430,14 +512,8 @@ static void note_missed(struct txn *txn, uint32_t missed, bool is_blamed)
 }
 
 /* Holders are the children that did the change. Whoever cannot write the record is behind itself. */
-static FIBER int record_missed(struct txn *txn, uint32_t missed)
+static FIBER int record_in_rounds(struct txn *txn, uint32_t missed, uint32_t good)
 {
-    uint32_t good = good_of(txn);
-
-    note_missed(txn, missed, false);
-    if (!missed || (!txn->is_debt && is_recorded(txn, missed)))
-        return 0;
-    replicate_of(txn->me)->blames++;
     for (;;) {
         uint32_t holders = txn->ok;
         uint32_t recorded = record_round(txn, missed, holders);
@@ -455,6 +531,29 @@ static FIBER int record_missed(struct txn *txn, uint32_t missed)
     }
     note_missed(txn, missed, true);
     return 0;
+}
+
+static FIBER int record_missed(struct txn *txn, uint32_t missed)
+{
+    uint32_t good = good_of(txn);
+    struct session *session = txn->claim[0].session;
+    bool is_shared = txn->change != CHANGE_ENTRY && !txn->is_debt;
+    int r;
+
+    note_missed(txn, missed, false);
+    /* Changes that run at the same time have the same to record: once is enough. */
+    while (is_shared && (session->recording & missed) && !is_recorded(txn, missed))
+        (void)waitq_wait(&session->waiting, NULL); /* woken when the record is written */
+    if (!missed || (!txn->is_debt && is_recorded(txn, missed)))
+        return 0;
+    replicate_of(txn->me)->blames++;
+    if (!is_shared)
+        return record_in_rounds(txn, missed, good);
+    session->recording |= missed;
+    r = record_in_rounds(txn, missed, good);
+    session->recording &= ~missed;
+    waitq_wake_all(&session->waiting, 0);
+    return r;
 }
 
 /* ---- answering ---- */
@@ -484,7 +583,7 @@ static FIBER int carry_out(struct txn *txn, struct reply *r)
         return result;
     }
     if (rode) {
-        collect(txn, 2, true);
+        collect(txn);
     } else {
         result = ask_all(txn);
         if (result < 0)
@@ -493,8 +592,10 @@ static FIBER int carry_out(struct txn *txn, struct reply *r)
     result = judge(txn);
     if (result < 0)
         return result;
-    for (unsigned i = 0; i < txn->claim_count; i++)
-        txn->claim[i].session->has_volatile = true;
+    for (unsigned i = 0; i < txn->claim_count; i++) {
+        if (txn->claim[i].wants_mark)
+            txn->claim[i].session->has_volatile = true;
+    }
     result = record_missed(txn, missed_by(txn));
     if (result < 0)
         return result;
