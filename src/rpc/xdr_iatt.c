@@ -1,8 +1,20 @@
 #include "rpc/xdr_buf.h"
+#include <sys/sysmacros.h>
 
 /* Which fields of an iattx are valid: everything but btime, as 10.3 bricks send it. */
 #define IATTX_ALL     0x17ff
 #define IATTX_NO_GFID 0x16ff /* the inode number, which comes from the gfid, is not known */
+
+/* A device number travels as major and minor word; in MKNOD, however, as the host's dev_t. */
+static uint64_t rdev_to_wire(uint64_t rdev)
+{
+    return (uint64_t)major(rdev) << 32 | minor(rdev);
+}
+
+static uint64_t rdev_from_wire(uint64_t wire)
+{
+    return makedev((unsigned)(wire >> 32), (unsigned)wire);
+}
 
 void xdr_put_gfid(struct xdr_out *o, const struct gfid *g)
 {
@@ -33,7 +45,7 @@ void xdr_put_iattx(struct xdr_out *o, const struct iatt *a)
         put_be64(p + 16, gfid_is_null(&a->gfid) ? IATTX_NO_GFID : IATTX_ALL);
     put_be64(p + 24, a->ino);
     put_be64(p + 32, a->dev);
-    put_be64(p + 40, a->rdev);
+    put_be64(p + 40, rdev_to_wire(a->rdev));
     put_be64(p + 48, a->size);
     put_be64(p + 56, a->blocks);
     put_be64(p + 80, (uint64_t)a->atime);
@@ -62,7 +74,7 @@ void xdr_get_iattx(struct xdr_in *in, struct iatt *ret_iatt)
     memcpy(a->gfid.bytes, p, 16);
     a->ino = get_be64(p + 24);
     a->dev = get_be64(p + 32);
-    a->rdev = get_be64(p + 40);
+    a->rdev = rdev_from_wire(get_be64(p + 40));
     a->size = get_be64(p + 48);
     a->blocks = get_be64(p + 56);
     a->atime = (int64_t)get_be64(p + 80);
@@ -95,7 +107,7 @@ void xdr_put_iatt33(struct xdr_out *o, const struct iatt *a)
     put_be32(p + 36, a->nlink);
     put_be32(p + 40, a->uid);
     put_be32(p + 44, a->gid);
-    put_be64(p + 48, a->rdev);
+    put_be64(p + 48, rdev_to_wire(a->rdev));
     put_be64(p + 56, a->size);
     put_be32(p + 64, a->blksize);
     put_be64(p + 68, a->blocks);
@@ -121,7 +133,7 @@ void xdr_get_iatt33(struct xdr_in *in, struct iatt *ret_iatt)
     a->nlink = get_be32(p + 36);
     a->uid = get_be32(p + 40);
     a->gid = get_be32(p + 44);
-    a->rdev = get_be64(p + 48);
+    a->rdev = rdev_from_wire(get_be64(p + 48));
     a->size = get_be64(p + 56);
     a->blksize = get_be32(p + 64);
     a->blocks = get_be64(p + 68);

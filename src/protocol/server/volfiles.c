@@ -77,24 +77,31 @@ static int made_up(const struct server *s, const char *key, const char *host, ch
         return -ENOMEM;
     if (!is_key_of(key, name) || !s->tcp)
         return -ENOENT;
-    *ret_text = mem_printf("volume %s-client-0\n"
-                           "    type protocol/client\n"
-                           "    option transport-type tcp\n"
-                           "    option remote-host %s\n"
-                           "    option remote-port %u\n"
-                           "    option remote-subvolume %s\n"
-                           "    option ping-timeout 42\n"
-                           "    option send-gids true\n"
-                           "end-volume\n\n"
-                           "volume %s-dht\n"
-                           "    type cluster/distribute\n"
-                           "    subvolumes %s-client-0\n"
-                           "end-volume\n\n"
-                           "volume %s\n"
-                           "    type debug/io-stats\n"
-                           "    subvolumes %s-dht\n"
-                           "end-volume\n",
-                           name, host, listener_port(s->tcp), s->me->children[0]->name, name, name, name, name);
+    *ret_text =
+        mem_printf("volume %s-client-0\n"
+                   "    type protocol/client\n"
+                   "    option transport-type tcp\n"
+                   "    option remote-host %s\n"
+                   "    option remote-port %u\n"
+                   "    option remote-subvolume %s\n"
+                   "    option ping-timeout 42\n"
+                   "    option send-gids true\n"
+                   "end-volume\n\n"
+                   "volume %s-dht\n"
+                   "    type cluster/distribute\n"
+                   "    subvolumes %s-client-0\n"
+                   "end-volume\n\n"
+                   "volume %s-utime\n"
+                   "    type features/utime\n"
+                   "    option noatime on\n"
+                   "    subvolumes %s-dht\n"
+                   "end-volume\n\n"
+                   "volume %s\n"
+                   "    type debug/io-stats\n"
+                   "    option count-fop-hits off\n"
+                   "    subvolumes %s-utime\n"
+                   "end-volume\n",
+                   name, host, listener_port(s->tcp), s->me->children[0]->name, name, name, name, name, name, name);
     return *ret_text ? 0 : -ENOMEM;
 }
 

@@ -80,7 +80,7 @@ SIM_TEST(only_the_standalone_port_looks_like_a_management_daemon)
     pair_free(p);
 }
 
-static int getspec(struct visitor *v, const char *key, char text[static 1024])
+static int getspec(struct visitor *v, const char *key, char text[static 2048])
 {
     struct rpc_call c;
     struct xdr_out o;
@@ -91,7 +91,7 @@ static int getspec(struct visitor *v, const char *key, char text[static 1024])
     xdr_put_u32(&o, 0);
     assert_int_equal(0, rpc_peer_call(v->peer, &c, &o, NULL));
     int32_t op_ret = (int32_t)xdr_get_u32(&c.body), op_errno = (int32_t)xdr_get_u32(&c.body);
-    snprintf(text, 1024, "%s", xdr_get_string(&c.body, 65536));
+    snprintf(text, 2048, "%s", xdr_get_string(&c.body, 65536));
     assert_false(c.body.failed);
     assert_int_equal(op_ret < 0 ? 0 : op_ret, strlen(text));
     rpc_call_done(&c);
@@ -103,7 +103,7 @@ SIM_TEST(a_volume_file_is_made_up)
     struct pair *p = pair_new(t, NULL, OPEN_PORTS "\noption standalone-volume web");
     struct volfile *file;
     struct visitor v;
-    char text[1024];
+    SCOPED_FREE char *text = mem_alloc(2048);
 
     visit(t, &v, 24007);
     assert_int_equal(0, getspec(&v, "/web", text));

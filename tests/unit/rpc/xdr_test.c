@@ -5,6 +5,7 @@
 #include "rpc/rpcgen_bridge.h"
 #include "unit/rpc/golden.h"
 #include "unit/unit.h"
+#include <sys/sysmacros.h>
 
 static int digit(char c)
 {
@@ -371,6 +372,22 @@ static void old_attributes_keep_what_they_have_room_for(void **state)
     xdr_out_done(&o);
 }
 
+static void device_numbers_travel_as_two_words(void **state)
+{
+    struct iatt a = { .mode = S_IFBLK | 0600, .rdev = makedev(259, 70000), .dev = makedev(254, 0) }, got;
+    struct xdr_out o;
+
+    xdr_out_init(&o, 16);
+    xdr_put_iattx(&o, &a);
+    assert_int_equal(259, get_be32(o.buf->data + 40)); /* as a GlusterFS 10.3 brick sent it */
+    assert_int_equal(70000, get_be32(o.buf->data + 44));
+    assert_int_equal(0xfe00, get_be64(o.buf->data + 32));
+    struct xdr_in in = { .at = o.buf->data, .end = o.buf->data + o.size };
+    xdr_get_iattx(&in, &got);
+    assert_int_equal(a.rdev, got.rdev);
+    xdr_out_done(&o);
+}
+
 /* ---- messages of rpcgen's types ---- */
 
 static struct xdr_in reply_body(struct buf *b)
@@ -556,6 +573,7 @@ int main(void)
         cmocka_unit_test(old_dicts_that_lie_are_refused),
         cmocka_unit_test(old_dicts_may_be_cut_anywhere),
         cmocka_unit_test(old_attributes_keep_what_they_have_room_for),
+        cmocka_unit_test(device_numbers_travel_as_two_words),
         cmocka_unit_test(a_version_list_is_read_and_written),
         cmocka_unit_test(a_setvolume_request_has_the_words_it_must_have),
         cmocka_unit_test(an_invalidation_is_read),
