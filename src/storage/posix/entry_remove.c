@@ -47,7 +47,7 @@ static int victim_look(struct translator *me, struct pfile *dir, const char *nam
     if (S_ISDIR(v->st.st_mode) || gfid_is_null(&v->gfid))
         v->has_handle = S_ISDIR(v->st.st_mode);
     else
-        v->has_handle = handle_is(s, &v->gfid, &v->st);
+        v->has_handle = (v->node && v->node->has_handle) || handle_is(s, &v->gfid, &v->st);
     v->is_last = !S_ISDIR(v->st.st_mode) && v->st.st_nlink <= (v->has_handle ? 2u : 1u);
     return 0;
 }
@@ -153,6 +153,22 @@ static int answer_unlink(struct translator *me, struct call *call, const struct 
     return posix_answer(me, call, v->node ? v->node : &none, &x, &v->st, q->xdata, &r->xdata);
 }
 
+/* DHT wants to know what is left of the file. */
+static int answer_iatt_after(struct posix *s, const struct request *q, struct victim *v, struct reply *r)
+{
+    struct stat st;
+    struct iatt a;
+
+    if (!dict_has(q->xdata, "dht-get-iatt-in-xattr") || !v->file || gfid_is_null(&v->gfid))
+        return 0;
+    if (fstat(v->file->fd, &st) < 0)
+        return -errno;
+    posix_iatt(s, v->node, &v->gfid, &st, &a);
+    if (!r->xdata)
+        r->xdata = dict_new();
+    return r->xdata ? dict_set_iatt(r->xdata, "dht-get-iatt-in-xattr", &a) : -ENOMEM;
+}
+
 static int unlink_now(struct translator *me, struct call *call, const struct request *q, struct pfile *dir,
                       struct victim *v)
 {
@@ -207,6 +223,8 @@ FIBER int posix_unlink(struct translator *me, struct call *call, const struct re
         e = answer_unlink(me, call, q, &v, r);
     if (e == 0)
         e = unlink_now(me, call, q, dir, &v);
+    if (e == 0)
+        e = answer_iatt_after(s, q, &v, r);
     if (e == 0)
         e = mdata_stamp(s, dir_node, dir, call, true);
     if (e == 0)

@@ -77,6 +77,8 @@ static int answer_one(struct posix *s, struct pnode *n, const struct xnode *x, c
         return dict_put_uint(answers, key, (uint64_t)st->st_size);
     if (strcmp(key, "get-link-count") == 0)
         return dict_put_uint(answers, key, S_ISDIR(st->st_mode) ? st->st_nlink : st->st_nlink - 1);
+    if (strcmp(key, "gf_request_link_count") == 0)
+        return dict_put_uint(answers, "gf_response_link_count", st->st_nlink ? st->st_nlink - 1 : 0);
     if (strcmp(key, "gf_get_file_block_count") == 0)
         return dict_put_uint(answers, key, (uint64_t)st->st_blocks);
     return 0;
@@ -246,6 +248,9 @@ static int fill(struct translator *me, struct call *call, const struct request *
     posix_iatt(s, n, &f->gfid, &f->st, &a);
     if (n->is_unlinked)
         a.nlink = 0;
+    /* Rebalance is done with the file: clients may overwrite what it copied. */
+    if (dict_has(q->xdata, "glusterfs.clean.writexattr"))
+        (void)px_remove(s, &x, "trusted.glusterfs.protect.writes"); /* there may be none */
     int e = q->xdata ? posix_answer(me, call, n, &x, &f->st, q->xdata, &r->xdata) : 0;
     if (e == 0)
         r->stat = a;

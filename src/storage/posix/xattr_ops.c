@@ -6,7 +6,8 @@
 #include <sys/xattr.h>
 
 /* What every change of xattrs answers: attributes before and after. */
-static int answer_iatts(const struct iatt *pre, const struct iatt *post, struct dict **ret_xdata)
+static int answer_iatts(const struct dict *asked, const struct iatt *pre, const struct iatt *post,
+                        struct dict **ret_xdata)
 {
     if (!*ret_xdata)
         *ret_xdata = dict_new();
@@ -17,6 +18,8 @@ static int answer_iatts(const struct iatt *pre, const struct iatt *post, struct 
         r = dict_set_iatt(*ret_xdata, "virt-gf-poststat", post);
     if (r == 0)
         r = dict_set_iatt(*ret_xdata, "dht-get-iatt-in-xattr", post);
+    if (r == 0 && dict_has(asked, "dht-get-mode-in-xattr"))
+        r = dict_set_int(*ret_xdata, "dht-get-mode-in-xattr", post->mode);
     return r;
 }
 
@@ -111,7 +114,7 @@ FIBER int posix_setxattr(struct translator *me, struct call *call, const struct 
         e = mdata_stamp(s, n, f, call, false);
     if (e == 0)
         e = pfile_iatt(s, n, f, &post);
-    return e < 0 ? e : answer_iatts(&pre, &post, &r->xdata);
+    return e < 0 ? e : answer_iatts(q->xdata, &pre, &post, &r->xdata);
 }
 
 FIBER int posix_removexattr(struct translator *me, struct call *call, const struct request *q, struct reply *r)
@@ -140,7 +143,7 @@ FIBER int posix_removexattr(struct translator *me, struct call *call, const stru
         e = mdata_stamp(s, n, f, call, false);
     if (e == 0)
         e = pfile_iatt(s, n, f, &post);
-    return e < 0 ? e : answer_iatts(&pre, &post, &r->xdata);
+    return e < 0 ? e : answer_iatts(q->xdata, &pre, &post, &r->xdata);
 }
 
 /* ---- xattrop ---- */

@@ -256,3 +256,20 @@ const char *brick_log(struct brick_test *t)
     text[n > 0 ? n : 0] = '\0';
     return text;
 }
+
+void assert_same_inode(const char *a, const char *b)
+{
+    struct stat x, y;
+    assert_int_equal(0, lstat(a, &x));
+    assert_int_equal(0, lstat(b, &y));
+    assert_int_equal(x.st_ino, y.st_ino);
+}
+
+void assert_link_text(const char *path, const char *want)
+{
+    char have[512];
+    ssize_t n = readlink(path, have, sizeof have - 1);
+    assert_true(n >= 0);
+    have[n] = '\0';
+    assert_string_equal(want, have);
+}

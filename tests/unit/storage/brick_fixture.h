@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #define INODES_MAX 256
+#define ROOT_TEXT  "00000000-0000-0000-0000-000000000001"
 
 struct brick_test {
     struct env *env;
@@ -88,4 +89,8 @@ bool on_brick(struct brick_test *t, const char *rel);
 /* The xattr is exactly these bytes. */
 void assert_xattr(const char *path, const char *name, const void *want, size_t size_bytes);
 void assert_no_xattr(const char *path, const char *name);
+/* Two names of one inode. */
+void assert_same_inode(const char *a, const char *b);
+/* Of a symlink. */
+void assert_link_text(const char *path, const char *want);
 const char *brick_log(struct brick_test *t);

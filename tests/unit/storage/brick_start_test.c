@@ -188,6 +188,38 @@ BRICK_TEST(health_check_writes_its_time)
     assert_int_equal(0100644, st.st_mode);
 }
 
+static const char *failed_because;
+
+static void on_event(struct translator *me, unsigned child, const struct event *event)
+{
+    if (event->kind == EVENT_STORAGE_FAILED)
+        failed_because = event->text;
+}
+
+static const struct translator_class listener_class = {
+    .type = "test/listener", .children_min = 1, .children_max = 1, .notify = on_event
+};
+
+static void push_listener(struct brick_test *t)
+{
+    SCOPED(dict_unref) struct dict *none = dict_new();
+    assert_int_equal(0, graph_push(t->graph, &listener_class, "listener", none, &t->me, &t->err));
+}
+
+BRICK_TEST(health_check_that_fails_stops_the_brick)
+{
+    failed_because = NULL;
+    brick_start(t, "health-check-interval", "0", NULL);
+    brick_stop(t);
+    assert_int_equal(0, mkdir(brick_path(t, ".glusterfs/health_check"), 0755)); /* cannot be written as a file */
+    t->push = push_listener;
+    brick_start(t, "health-check-interval", "1", NULL);
+    for (int i = 0; i < 200 && !failed_because; i++)
+        assert_int_equal(0, fiber_sleep_ms(NULL, 10));
+    assert_string_equal("EISDIR", failed_because);
+    assert_non_null(strstr(brick_log(t), "[brick-failed]"));
+}
+
 #define T(name) cmocka_unit_test(name)
 
 int main(void)
@@ -208,6 +240,7 @@ int main(void)
         T(name_space_that_does_not_fit_the_brick),
         T(files_of_the_last_run_without_a_name_are_removed),
         T(health_check_writes_its_time),
+        T(health_check_that_fails_stops_the_brick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

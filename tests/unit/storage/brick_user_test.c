@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <sys/sysmacros.h>
 
-#define ROOT_TEXT "00000000-0000-0000-0000-000000000001"
-
 BRICK_TEST(trusted_names_are_kept_as_user_names)
 {
     SCOPED(dict_unref) struct dict *x = dict_new();
