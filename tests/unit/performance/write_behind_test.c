@@ -479,6 +479,32 @@ static void random_writers_always_read_what_they_wrote(void **state)
         test_in_sim(random_writers_always_read_what_they_wrote_body, model_seed);
 }
 
+SIM_TEST(lack_of_memory_is_told_and_loses_nothing_silently)
+{
+    bool has_fired = true;
+    unsigned failures = 0;
+
+    start(t, 1, NULL, NULL);
+    for (uint64_t nth = 1; has_fired; nth++) {
+        char text[9];
+        snprintf(text, sizeof(text), "%08u", (unsigned)nth);
+        SCOPED(buf_unref) struct buf *data = buf_copy(text, 8);
+        mem_fail_at(nth);
+        int put = test_op(t, OP_WRITE, .inode = t->file, .fd = t->fd, .offset = 0, .data = data);
+        int more = put > 0 ? test_op(t, OP_WRITE, .inode = t->file, .fd = t->fd, .offset = 8, .data = data) : put;
+        int synced = test_op(t, OP_FSYNC, .inode = t->file, .fd = t->fd);
+        has_fired = mem_fail_at(0) == 0;
+        failures += put < 0 || more < 0 || synced < 0;
+        if (put > 0 && synced == 0)
+            assert_memory_equal(text, file.data, 8);
+        if (more > 0 && synced == 0)
+            assert_memory_equal(text, file.data + 8, 8);
+        assert_true(put == 8 || put == -ENOMEM);
+        assert_true(synced == 0 || synced == -ENOMEM);
+    }
+    assert_true(failures > 2);
+}
+
 /* ---- the model with failures: an fsync that succeeds means that all before it is written ---- */
 
 static leaf_answer_fn plain_write;
@@ -567,6 +593,7 @@ int main(void)
         cmocka_unit_test(what_a_gone_client_wrote_is_still_written_and_stopping_writes_all),
         cmocka_unit_test(a_listing_leaves_attributes_of_dirty_inodes_out),
         cmocka_unit_test(random_writers_always_read_what_they_wrote),
+        cmocka_unit_test(lack_of_memory_is_told_and_loses_nothing_silently),
         cmocka_unit_test(an_fsync_that_succeeds_means_that_nothing_was_lost_silently),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
