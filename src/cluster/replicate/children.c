@@ -94,10 +94,11 @@ static void child_changed(struct translator *me, unsigned child, bool is_up)
         /* An up event for a child that is up says that it reconnected: its locks are gone all the same. */
         s->child[child].epoch++;
         s->generation++;
-        s->child[child].locality_known = false;
         s->heals_pending |= bit(child);
     }
     s->up = is_up ? s->up | bit(child) : s->up & ~bit(child);
+    if (is_up)
+        locality_find(me, child);
     if (was_up != is_up && is_up)
         TLOG(me, LOG_INFO, "child-up", "child=%s", me->children[child]->name);
     if (was_up != is_up && !is_up)

@@ -4,7 +4,7 @@
 
 enum hash_mode { HASH_FIRST, HASH_GFID, HASH_GFID_AND_PID, LEAST_READS, LEAST_LATENCY, LEAST_LOAD };
 
-static unsigned by_hash(const struct replicate *s, const struct call *call, const struct inode *inode)
+static uint32_t hash_of(const struct replicate *s, const struct call *call, const struct inode *inode)
 {
     struct gfid gfid = inode->gfid;
 
@@ -14,7 +14,34 @@ static unsigned by_hash(const struct replicate *s, const struct call *call, cons
         for (int i = 0; i < 4; i++)
             gfid.bytes[i] ^= (uint8_t)(pid >> (8 * i));
     }
-    return super_fast_hash(gfid.bytes, sizeof(gfid.bytes)) % s->child_count;
+    return super_fast_hash(gfid.bytes, sizeof(gfid.bytes));
+}
+
+static unsigned nth_of(uint32_t mask, unsigned n)
+{
+    while (n-- > 0)
+        mask &= mask - 1;
+    return mask_first(mask);
+}
+
+/* The child that everybody's hash names, else one of the others by the rest of the hash. */
+static unsigned by_hash(const struct replicate *s, uint32_t hash, uint32_t readable)
+{
+    unsigned child = hash % s->child_count;
+
+    return readable & bit(child) ? child : nth_of(readable, hash / s->child_count % mask_count(readable));
+}
+
+static uint32_t local_ones(const struct replicate *s, uint32_t readable)
+{
+    uint32_t local = 0;
+
+    for_each_child(i, readable)
+    {
+        if (s->child[i].is_local)
+            local |= bit(i);
+    }
+    return local;
 }
 
 static uint64_t cost(const struct replicate *s, unsigned child)
@@ -55,22 +82,17 @@ unsigned read_choose(struct translator *me, struct call *call, const struct inod
 {
     struct replicate *s = replicate_of(me);
     int fixed = fixed_child(me);
-    unsigned child;
 
     assert(readable);
     if (fixed >= 0 && fixed < (int)s->child_count && (readable & bit((unsigned)fixed)))
         return (unsigned)fixed;
-    for_each_child(i, readable)
-    {
-        if (s->choose_local && s->child[i].is_local)
-            return i;
-    }
+    if (s->choose_local && local_ones(s, readable))
+        readable = local_ones(s, readable);
     if (s->read_hash_mode == HASH_FIRST)
         return mask_first(readable);
     if (s->read_hash_mode >= LEAST_READS)
         return cheapest(s, readable);
-    child = by_hash(s, call, inode);
-    return readable & bit(child) ? child : mask_first(readable);
+    return by_hash(s, hash_of(s, call, inode), readable);
 }
 
 FIBER int ask_child(struct translator *me, unsigned child, struct call *call, const struct request *q, struct reply *r)

@@ -147,6 +147,13 @@ static int check_options(struct translator *me, struct error *err)
     if (s->arbiter_count && s->child_count < 3)
         return error_set(err, -EINVAL, "%s: option arbiter-count 1 needs at least three subvolumes, here are %u",
                          me->name, s->child_count);
+    if (s->thin_arbiter)
+        return error_set(err, -EOPNOTSUPP,
+                         "%s: option thin-arbiter: thin arbiters are not known here, and without it two copies can "
+                         "split; make a third brick the arbiter (option arbiter-count 1)",
+                         me->name);
+    if (s->halo_enabled)
+        TLOG(me, LOG_WARNING, "halo-ignored", "halo-enabled=on: far children are written like near ones");
     for (unsigned i = 0; s->read_subvolume && i < s->child_count; i++) {
         if (strcmp(me->children[i]->name, s->read_subvolume) == 0)
             return 0;

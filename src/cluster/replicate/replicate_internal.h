@@ -2,6 +2,7 @@
  *
  *   replicate.c    state, options, life, table of operations, statedump
  *   children.c     who is up; events from children
+ *   locality.c     who is near
  *   changelog.c quorum.c result.c   pure decisions
  *   counters.c     counters in dicts: asking for them, reading answers
  *   fan.c          one request to many children at once
@@ -39,8 +40,7 @@ struct child {
     uint32_t epoch;    /* raised whenever it goes up or down: locks taken under another epoch are gone */
     bool has_spoken;   /* an up, down or trying event came */
     bool is_local;     /* on this host, as far as known in this epoch */
-    bool locality_known;
-    uint32_t reads; /* in flight */
+    uint32_t reads;    /* in flight */
     uint64_t latency_ns;
 };
 
@@ -128,6 +128,9 @@ int children_quorum(struct translator *me, uint32_t mask);
 /* May an operation begin? 0 or -ENOTCONN (quorum, consistent-io). */
 int children_admit(struct translator *me);
 void children_start(struct translator *me);
+
+/* Finds out whether a child that just came up is on this host (locality.c). */
+void locality_find(struct translator *me, unsigned child);
 
 /* ---- counters (counters.c) ---- */
 

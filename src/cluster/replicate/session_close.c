@@ -6,6 +6,8 @@
  */
 #include "cluster/replicate/replicate_internal.h"
 
+#define STOPPING_MS 10000 /* an unmount waits no longer for a brick that does not answer; its mark stays */
+
 struct settling {
     struct session *session;
     struct call *call;
@@ -104,6 +106,8 @@ FIBER void session_release(struct session *session, uint32_t children, uint32_t 
         return;
     call_init(&call, session->me->graph);
     call.lk_owner = session->owner;
+    if (s->is_stopping)
+        call.scope.deadline_ns = env_deadline_ms(session->me->env, STOPPING_MS);
     t.call = &call;
     settle(&t);
     call_done(&call);
@@ -118,6 +122,8 @@ static FIBER uint32_t sync_data(struct session *session, uint32_t children)
     uint32_t lost = children;
 
     call_init(&call, session->me->graph);
+    if (replicate_of(session->me)->is_stopping)
+        call.scope.deadline_ns = env_deadline_ms(session->me->env, STOPPING_MS);
     fan = fan_new(session->me, &call, children, &q);
     if (fan) {
         fan_run(fan);
