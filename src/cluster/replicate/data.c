@@ -28,7 +28,7 @@ static bool is_append(const struct txn *txn)
     return true;
 }
 
-static void wrote(struct txn *txn, int result)
+static void wrote(struct txn *txn)
 {
     struct session *session = txn->claim[0].session;
 
@@ -51,7 +51,7 @@ static FIBER int change_data(struct translator *me, struct call *call, const str
     claim->start = start;
     claim->end = end;
     txn->is_idempotent = is_idempotent;
-    txn->ended = wrote;
+    txn->done = wrote;
     ret = txn_run(txn, r);
     if (ret >= 0 && replicate_of(me)->consistent_metadata) {
         memset(&r->pre, 0, sizeof(r->pre));

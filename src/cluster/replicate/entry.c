@@ -50,10 +50,8 @@ static bool is_ours(const struct txn *txn)
     return true;
 }
 
-static void made(struct txn *txn, int result)
+static void made(struct txn *txn)
 {
-    if (result < 0)
-        return;
     if (is_ours(txn))
         known_new(txn->me, txn->q->inode, txn->ok);
     if (txn->q->op == OP_CREATE) {
@@ -80,7 +78,7 @@ FIBER int replicate_make(struct translator *me, struct call *call, const struct 
                                                : q->mode & S_IFMT;
     claim_name(txn, q->parent, q->name);
     txn->makes_inode = true;
-    txn->ended = made;
+    txn->done = made;
     return txn_run(txn, r);
 }
 

@@ -375,7 +375,7 @@ struct txn {
     struct reply *answer[CHILDREN_MAX]; /* of the change, per child; borrowed from the fan; NULL: not asked */
     int result[CHILDREN_MAX];
     uint32_t asked, ok;
-    void (*ended)(struct txn *txn, int result); /* looks at the answers before the sessions are left; may be NULL */
+    void (*done)(struct txn *txn); /* looks at the answers of a change that succeeded; may be NULL */
 };
 
 /* Runs the change described by q and the claims; the reply of one good child lands in r. */

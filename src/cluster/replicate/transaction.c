@@ -599,6 +599,8 @@ static FIBER int carry_out(struct txn *txn, struct reply *r)
     result = record_missed(txn, missed_by(txn));
     if (result < 0)
         return result;
+    if (txn->done)
+        txn->done(txn);
     answer(txn, r);
     return r->ret;
 }
@@ -612,8 +614,6 @@ FIBER int txn_run(struct txn *txn, struct reply *r)
     if (result < 0)
         return result;
     result = carry_out(txn, r);
-    if (txn->ended)
-        txn->ended(txn, result);
     leave_all(txn);
     return result;
 }

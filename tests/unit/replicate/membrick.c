@@ -70,6 +70,7 @@ void mem_stores_reset(void)
         list_init(&s->locks);
         node_new(s, &gfid_root, S_IFDIR | 0755);
         s->is_arbiter = false;
+        s->entry_changed[0] = 0;
     }
 }
 
@@ -101,6 +102,20 @@ struct mem_node *mem_name(struct mem_store *store, const struct gfid *parent, co
     struct mem_entry *e = dir ? entry_of(dir, name) : NULL;
 
     return e ? mem_find(store, &e->gfid) : NULL;
+}
+
+void mem_rename_gfid(struct mem_store *store, struct mem_node *n, const struct gfid *gfid)
+{
+    struct mem_node *dir;
+    struct mem_entry *e;
+
+    list_for_each (dir, &store->nodes, of_store) {
+        list_for_each (e, &dir->entries, of_node) {
+            if (gfid_equal(&e->gfid, &n->gfid))
+                e->gfid = *gfid;
+        }
+    }
+    n->gfid = n->stat.gfid = *gfid;
 }
 
 int32_t mem_counter(struct mem_store *store, const struct gfid *gfid, const char *key, int index)
@@ -349,7 +364,14 @@ static int do_read(struct mem_brick *b, struct mem_node *n, const struct request
     return (int)have;
 }
 
-static int do_list(struct mem_node *n, const struct request *q, struct reply *r)
+static uint32_t mode_of(struct mem_store *store, const struct gfid *gfid)
+{
+    struct mem_node *n = mem_find(store, gfid);
+
+    return n ? n->stat.mode : 0;
+}
+
+static int do_list(struct mem_store *store, struct mem_node *n, const struct request *q, struct reply *r)
 {
     struct mem_entry *e;
 
@@ -361,7 +383,7 @@ static int do_list(struct mem_node *n, const struct request *q, struct reply *r)
             continue;
         if (dir_entries_add(r->entries, e->name, strlen(e->name), gfid_to_ino(&e->gfid), e->cookie, 0, &made) < 0)
             return -ENOMEM;
-        made->stat = (struct iatt) { .gfid = e->gfid, .mode = S_IFREG | 0644 };
+        made->stat = (struct iatt) { .gfid = e->gfid, .mode = mode_of(store, &e->gfid) };
     }
     return (int)r->entries->count;
 }
@@ -483,12 +505,14 @@ static int do_rename(struct mem_brick *b, const struct request *q, struct reply 
     return 0;
 }
 
-static int do_xattrop(struct mem_node *n, const struct request *q, struct reply *r)
+static int do_xattrop(struct mem_store *store, struct mem_node *n, const struct request *q, struct reply *r)
 {
     const struct dict_value *value;
     const char *key;
     size_t at = 0;
 
+    if (dict_get_str(q->xdata, "glusterfs.xattrop-entry-create", &key) == 0)
+        snprintf(store->entry_changed, sizeof(store->entry_changed), "%s", key);
     if (!n->xattrs)
         n->xattrs = dict_new();
     r->xattrs = dict_new();
@@ -549,7 +573,7 @@ static int on_node(struct mem_brick *b, struct mem_node *n, const struct request
             n->stat.uid = q->attr->uid;
         r->post = n->stat;
         return 0;
-    case OP_XATTROP: return do_xattrop(n, q, r);
+    case OP_XATTROP: return do_xattrop(b->store, n, q, r);
     case OP_SETXATTR: return do_setxattr(n, q);
     case OP_GETXATTR: return do_getxattr(n, q, r);
     case OP_REMOVEXATTR:
@@ -558,7 +582,7 @@ static int on_node(struct mem_brick *b, struct mem_node *n, const struct request
         dict_del(n->xattrs, q->text);
         return 0;
     case OP_READDIR:
-    case OP_READDIRP: return do_list(n, q, r);
+    case OP_READDIRP: return do_list(b->store, n, q, r);
     case OP_READLINK: r->text = mem_strdup(n->target ? n->target : ""); return (int)strlen(r->text);
     default: return 0; /* open, opendir, flush, fsync, access, lk ... */
     }

@@ -23,6 +23,7 @@ struct mem_node {
 struct mem_store {
     struct list nodes, locks;
     bool is_arbiter;
+    char entry_changed[256]; /* the last glusterfs.xattrop-entry-create */
 };
 
 enum fault {
@@ -53,6 +54,8 @@ extern struct mem_store mem_stores[STORES_MAX];
 void mem_stores_reset(void);
 
 struct mem_node *mem_find(struct mem_store *store, const struct gfid *gfid);
+/* The inode is another one from now on. */
+void mem_rename_gfid(struct mem_store *store, struct mem_node *n, const struct gfid *gfid);
 struct mem_node *mem_name(struct mem_store *store, const struct gfid *parent, const char *name);
 /* Counter of an xattr: index 0 data, 1 metadata, 2 entry. Absent: 0. */
 int32_t mem_counter(struct mem_store *store, const struct gfid *gfid, const char *key, int index);
