@@ -74,6 +74,7 @@ struct rpc_peer *rpc_peer_new(struct env *env, struct stream *stream, const stru
     list_init(&p->ping.bucket);
     list_init(&p->queue);
     waitq_init(&p->writer);
+    waitq_init(&p->room);
     waitq_init(&p->below_limit);
     if (peer_init(p) < 0) {
         /* The stream stays the caller's. A writer that was started ends by itself with the last reference. */
@@ -111,6 +112,7 @@ void rpc_peer_disconnect(struct rpc_peer *p, int err)
     timer_stop(&p->frame_timer);
     stream_shutdown(p->stream);
     waitq_wake_all(&p->writer, 0);
+    waitq_wake_all(&p->room, 0);
     waitq_wake_all(&p->below_limit, 0);
 }
 
@@ -296,12 +298,28 @@ static void wake_caller(struct rpc_call *c)
     waitq_wake_one(&c->waiting, 1);
 }
 
+/* A brick that takes data slowly makes its callers slow, not our memory full. */
+static FIBER int wait_for_room(struct rpc_peer *p, struct scope *scope)
+{
+    int r = 0;
+
+    while (r >= 0 && p->queued_bytes > RPC_QUEUE_CALL_BYTES && !p->is_closing)
+        r = waitq_wait(&p->room, scope);
+    return r < 0 ? r : 0;
+}
+
 FIBER int rpc_peer_call(struct rpc_peer *p, struct rpc_call *c, struct xdr_out *o, struct scope *scope)
 {
     waitq_init(&c->waiting);
     c->on_done = wake_caller;
     rpc_peer_ref(p);
-    int r = rpc_peer_start(p, c, o);
+    int r = wait_for_room(p, scope);
+    if (r < 0) {
+        xdr_out_done(o);
+        rpc_peer_unref(p);
+        return r;
+    }
+    r = rpc_peer_start(p, c, o);
     if (r == 0) {
         r = waitq_wait(&c->waiting, scope);
         if (r >= 0)

@@ -21,9 +21,10 @@
 #include "core/env.h"
 #include "rpc/record.h"
 
-#define RPC_QUEUE_MAX_BYTES (256u * 1024 * 1024) /* not sent yet; a peer that takes less is cut off */
-#define RPC_BUCKETS         64
-#define RPC_INCOMING_MAX    4096 /* calls under way of one peer, those included that are not counted */
+#define RPC_QUEUE_MAX_BYTES  (256u * 1024 * 1024) /* not sent yet; a peer that takes less is cut off */
+#define RPC_QUEUE_CALL_BYTES (16u * 1024 * 1024)  /* from so much on, rpc_peer_call() waits before it sends */
+#define RPC_BUCKETS          64
+#define RPC_INCOMING_MAX     4096 /* calls under way of one peer, those included that are not counted */
 
 struct rpc_peer;
 
@@ -88,6 +89,7 @@ struct rpc_peer {
     struct list queue; /* of messages, in order */
     size_t queued_bytes;
     struct waitq writer;
+    struct waitq room; /* callers wait here for the queue to become shorter */
 
     uint32_t ping_timeout_s; /* 0: no pings */
     struct timer ping_timer;

@@ -153,6 +153,8 @@ FIBER void rpc_peer_writer(void *arg)
         p->last_traffic_ns = env_now_ns(p->env);
         while (messages-- > 0)
             queued_free(p, list_first(&p->queue, struct queued, node));
+        if (p->queued_bytes <= RPC_QUEUE_CALL_BYTES)
+            waitq_wake_all(&p->room, 0);
     }
     rpc_peer_unref(p);
 }

@@ -86,6 +86,8 @@ int remote_request(struct remote *s, struct call *call, const struct request *q,
 /* Reads the answer into r, and keeps what is to be remembered. The operation's result. */
 int remote_answer(struct remote *s, struct call *call, const struct request *q, const struct fop_request *w,
                   struct xdr_in *in, struct buf *raw, bool is_step, struct reply *r);
+/* The brick sent what cannot be read: the connection is of no use. */
+void remote_bad_answer(struct remote *s, const char *what);
 FIBER int remote_op(struct remote *s, struct call *call, const struct request *q, struct reply *r);
 /* compound.c */
 FIBER int remote_compound(struct remote *s, struct call *call, const struct request *q, struct reply *r);

@@ -91,7 +91,7 @@ FIBER int remote_compound(struct remote *s, struct call *call, const struct requ
         return -ENOMEM;
     int result = send_compound(s, call, q, w, r);
     if (result == -EBADMSG) {
-        rpc_peer_disconnect(s->peer, -EBADMSG);
+        remote_bad_answer(s, "compound");
         result = -EIO;
     }
     return result;

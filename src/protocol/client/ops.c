@@ -196,14 +196,21 @@ static int failure(struct reply *r, int32_t op_errno)
     return op_errno > 0 && op_errno < 4096 ? -op_errno : -EIO;
 }
 
+void remote_bad_answer(struct remote *s, const char *what)
+{
+    if (!s->peer) /* it has ended since the answer came */
+        return;
+    TLOG(s->me, LOG_ERROR, "bad-answer", "peer=%s op=%s", stream_peer_name(s->peer->stream), what);
+    rpc_peer_disconnect(s->peer, -EBADMSG);
+}
+
 int remote_answer(struct remote *s, struct call *call, const struct request *q, const struct fop_request *w,
                   struct xdr_in *in, struct buf *raw, bool is_step, struct reply *r)
 {
     struct fop_answer a = { .r = r };
 
     if (fop_get_answer(in, w->proc, raw, is_step, &a) < 0) {
-        TLOG(s->me, LOG_ERROR, "bad-answer", "peer=%s op=%s", stream_peer_name(s->peer->stream), fop_name(w->proc));
-        rpc_peer_disconnect(s->peer, -EBADMSG);
+        remote_bad_answer(s, fop_name(w->proc));
         return -EIO;
     }
     if (a.op_ret < 0)

@@ -2,6 +2,7 @@
 #include "unit/protocol/pair.h"
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <linux/falloc.h>
 #include <unistd.h>
 
@@ -596,6 +597,47 @@ SIM_TEST(a_silent_brick_is_given_up_after_the_ping_timeout)
     pair_free(p);
 }
 
+struct writing {
+    struct test *t;
+    struct buf *data;
+};
+
+static FIBER int write_one(void *arg)
+{
+    struct writing *w = arg;
+    struct call call;
+
+    call_init(&call, w->t->graph);
+    int r = translator_call(w->t->graph->root, &call,
+                            &(struct request) { .op = OP_WRITE, .inode = w->t->file, .data = w->data }, NULL);
+    call_done(&call);
+    return r;
+}
+
+SIM_TEST(a_brick_that_takes_nothing_does_not_fill_the_memory)
+{
+    struct pair *p = pair_new_far(t, NULL, NULL);
+    SCOPED(buf_unref) struct buf *b = buf_new(1024 * 1024);
+    struct writing w = { .t = t, .data = b };
+    struct group g;
+
+    memset(b->data, 1, b->size);
+    sim_hold(t->sim, "host", "far");
+    group_init(&g, t->env);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(0, group_run(&g, "write", write_one, &w));
+    assert_int_equal(0, fiber_sleep_ms(NULL, 1000));
+    SCOPED_FREE char *dump = graph_statedump(t->graph);
+    const char *queued = strstr(dump, "queued-bytes=");
+    assert_non_null(queued);
+    assert_in_range(strtoul(queued + strlen("queued-bytes="), NULL, 10), 1, 18 * 1024 * 1024);
+    sim_heal(t->sim, "host", "far");
+    group_wait_all(&g);
+    assert_int_equal(100, g.succeeded);
+    assert_int_equal(1, p->ups);
+    pair_free(p);
+}
+
 SIM_TEST(a_connection_that_breaks_ends_what_is_under_way)
 {
     struct pair *p = pair_new_far(t, NULL, NULL);
@@ -711,6 +753,7 @@ int main(void)
         cmocka_unit_test(a_descriptor_that_comes_too_late_is_closed),
         cmocka_unit_test(an_operation_that_takes_long_is_no_silence),
         cmocka_unit_test(a_silent_brick_is_given_up_after_the_ping_timeout),
+        cmocka_unit_test(a_brick_that_takes_nothing_does_not_fill_the_memory),
         cmocka_unit_test(a_connection_that_breaks_ends_what_is_under_way),
         cmocka_unit_test(an_operation_without_an_answer_ends_after_the_frame_timeout),
         cmocka_unit_test(requests_that_wait_for_locks_do_not_stop_others),
