@@ -201,6 +201,15 @@ static void collect(struct inode *inode, void *arg)
                                                .range = l->range };
 }
 
+/* All that is held now. Without memory: nothing. */
+static void collect_all(struct replay *p)
+{
+    p->room = replicate_of(p->me)->held_count;
+    p->items = p->room ? mem_array(p->room, sizeof(*p->items)) : NULL;
+    if (p->items)
+        inode_table_each(p->me->graph, collect, p);
+}
+
 static FIBER void put_back(struct replay *p, const struct item *item)
 {
     struct inode_state *state = state_of(p->me, item->fd->inode);
@@ -228,11 +237,8 @@ static void replay_fiber(void *arg)
     struct translator *me = p->me;
     struct replicate *s = replicate_of(me);
 
-    p->room = s->held_count;
-    p->items = p->room ? mem_array(p->room, sizeof(*p->items)) : NULL;
-    if (p->items)
-        inode_table_each(me->graph, collect, p);
-    for (size_t i = 0; i < p->count; i++) {
+    collect_all(p);
+    for (size_t i = 0; p->items && i < p->count; i++) {
         if (s->child[p->child].epoch == p->epoch && (s->up & bit(p->child)))
             put_back(p, &p->items[i]);
         fd_unref(p->items[i].fd);
@@ -269,12 +275,10 @@ static void give_back_fiber(void *arg)
     struct gone *g = arg;
     struct translator *me = g->me;
     struct replicate *s = replicate_of(me);
-    struct replay all = { .me = me, .room = s->held_count };
+    struct replay all = { .me = me };
 
-    all.items = all.room ? mem_array(all.room, sizeof(*all.items)) : NULL;
-    if (all.items)
-        inode_table_each(me->graph, collect, &all);
-    for (size_t i = 0; i < all.count; i++) {
+    collect_all(&all);
+    for (size_t i = 0; all.items && i < all.count; i++) {
         struct item *item = &all.items[i];
         if (item->client == g->client) {
             struct call call;

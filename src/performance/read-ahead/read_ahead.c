@@ -122,9 +122,11 @@ static void pages_drop(struct translator *me, struct reader *f)
 {
     struct read_ahead *s = me->state;
 
-    while (!list_empty(&f->pages)) {
+    struct page *p;
+
+    list_for_each (p, &f->pages, of_reader) {
         s->dropped++;
-        page_drop(list_first(&f->pages, struct page, of_reader));
+        page_drop(p);
     }
 }
 
@@ -325,20 +327,21 @@ static int serve(struct translator *me, const struct request *q, struct reader *
                  struct reply *r)
 {
     uint64_t end = q->offset + q->size;
-    struct page *p = NULL;
+    struct page *first = page_at(f, q->offset), *last = first, *p;
 
-    for (uint64_t at = q->offset; at < end; at = p->offset + p->size) {
+    for (uint64_t at = q->offset; at < end; at = p->offset + p->size, last = p) {
         p = page_at(f, at);
         if (!p || !page_is_good(me, p, k) || !p->data || p->data->size < MIN(p->size, end - p->offset))
             return 0;
     }
-    struct page *first = page_at(f, q->offset);
+    if (!first)
+        return 0;
     struct buf *data = end <= first->offset + first->size ? buf_slice(first->data, q->offset - first->offset, q->size)
                                                           : assemble(f, q->offset, q->size);
     if (!data)
         return 0;
     r->data = data;
-    r->stat = p->stat;
+    r->stat = last->stat;
     list_for_each (p, &f->pages, of_reader)
         if (p->offset + p->size <= end)
             page_drop(p); /* read: not kept */

@@ -160,8 +160,8 @@ static FIBER int wait_for_everybody(struct translator *me, struct call *call)
 
 again:
     list_for_each (d, &s->dirty, of_dirty) {
-        if (list_first(&d->writes, struct pending, of_inode)->seq > on.seq ||
-            list_first(&d->writes, struct pending, of_inode)->state == PENDING_FAILED)
+        const struct pending *oldest = list_first(&d->writes, struct pending, of_inode);
+        if (!oldest || oldest->seq > on.seq || oldest->state == PENDING_FAILED)
             continue;
         int r = dirty_wait(d, &call->scope, on);
         if (r < 0)
@@ -298,8 +298,8 @@ static bool may_flush_later(struct translator *me, const struct dirty_inode *d, 
     const struct write_behind *s = me->state;
     const struct descriptor *f = *fd_ctx(q->fd, me);
 
-    return s->flushes_behind && !d->has_locks && f && f->is_maker && !(q->fd->flags & O_APPEND) &&
-           dict_count(q->xdata) == 0;
+    return s->flushes_behind && dirty_has_writes(d) && !d->has_locks && f && f->is_maker &&
+           !(q->fd->flags & O_APPEND) && dict_count(q->xdata) == 0;
 }
 
 static FIBER int write_behind_flush(struct translator *me, struct call *call, const struct request *q, struct reply *r)
@@ -310,7 +310,7 @@ static FIBER int write_behind_flush(struct translator *me, struct call *call, co
     if (d && d->has_locks) { /* as write_behind_lk: the flush may drop locks */
         failed = wait_for_everybody(me, call);
         dirty_drop_failed(d);
-    } else if (dirty_has_writes(d)) {
+    } else if (d) {
         if (may_flush_later(me, d, q) && flush_later(me, call, q->fd) == 0)
             return descriptor_take_error(me, q->fd);
         failed = dirty_wait(d, &call->scope, on_all_so_far(me));
