@@ -59,10 +59,21 @@ static void first_report_due(void *arg)
     tell_parents(arg);
 }
 
+/* features/utime above us gives every change the client's time, so all bricks keep the same. */
+static bool utime_is_above(const struct translator *t)
+{
+    for (; t; t = t->parent_count ? t->parents[0] : NULL) {
+        if (strcmp(t->class->type, "features/utime") == 0)
+            return true;
+    }
+    return false;
+}
+
 void children_start(struct translator *me)
 {
     struct replicate *s = replicate_of(me);
 
+    s->times_are_sent = utime_is_above(me);
     if (!s->has_told_parents)
         timer_start(me->env, &s->first_report, env_deadline_ms(me->env, FIRST_REPORT_MS), first_report_due, me);
 }

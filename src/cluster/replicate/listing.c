@@ -7,15 +7,22 @@
 #include "core/mem.h"
 #include "graph/graph.h"
 
-static bool is_proven(struct translator *me, const struct dir_entry *entry, unsigned child, bool all_clean)
+/* May the listing child's word on this entry stand? It must be good for it, and the one that a stat would ask unless
+ * all bricks have the same times: theirs differ where they come from their own clocks. */
+static bool is_proven(struct translator *me, struct call *call, const struct dir_entry *entry, unsigned child,
+                      bool all_clean)
 {
     struct replicate *s = replicate_of(me);
+    const struct inode stranger = { .gfid = entry->stat.gfid, .type = iatt_type(&entry->stat) };
     SCOPED(inode_unref) struct inode *inode = inode_table_find(me->graph, &entry->stat.gfid);
     struct inode_state *state = inode ? inode_state(me, inode) : NULL;
+    uint32_t good = all_clean ? s->all & ~s->arbiter : 0;
 
     if (state && state->known.generation == s->generation)
-        return (state->known.data & state->known.metadata & bit(child)) != 0;
-    return all_clean;
+        good = state->known.data & state->known.metadata;
+    if (!(good & bit(child)))
+        return false;
+    return s->times_are_sent || read_choose(me, call, &stranger, good) == child;
 }
 
 static void forget_attributes(struct dir_entry *entry)
@@ -40,7 +47,7 @@ static void filter(struct translator *me, struct call *call, const struct reques
             forget_attributes(entry); /* the name lives in the list */
             continue;
         }
-        if (iatt_is_set(&entry->stat) && !is_proven(me, entry, child, all_clean))
+        if (iatt_is_set(&entry->stat) && !is_proven(me, call, entry, child, all_clean))
             forget_attributes(entry);
         if (kept != i)
             entries->list[kept] = *entry;

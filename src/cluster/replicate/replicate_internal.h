@@ -91,6 +91,7 @@ struct replicate {
     bool started; /* first report to the parents is due */
     struct timer first_report;
     uint64_t clock;         /* ticks whenever a child was found bad for an inode */
+    bool times_are_sent;    /* features/utime is above: bricks do not set times by their own clocks */
     uint32_t heals_pending; /* children that said so, or have not yet said no */
 
     /* ready-made extra data, never changed after init */

@@ -558,17 +558,46 @@ static FIBER int record_missed(struct txn *txn, uint32_t missed)
 
 /* ---- answering ---- */
 
+/* Bricks keep their own times: each inode's attributes come from the child that a later stat will ask, or tar would
+ * find that the file changed as it read it. */
+static void take_directory(struct txn *txn, uint32_t from, struct inode *directory, struct iatt *pre, struct iatt *post,
+                           bool is_second)
+{
+    const struct reply *a;
+
+    if (!directory)
+        return;
+    a = txn->answer[read_choose(txn->me, txn->call, directory, from)];
+    if (!a)
+        return;
+    *pre = is_second ? a->pre2 : a->pre;
+    *post = is_second ? a->post2 : a->post;
+}
+
 static void answer(struct txn *txn, struct reply *r)
 {
     struct replicate *s = replicate_of(txn->me);
     uint32_t from = txn->ok & good_of(txn) & ~s->arbiter;
+    struct inode *subject = txn->q->inode ? txn->q->inode : txn->claim[0].inode;
+    struct iatt pre, post, pre2 = { 0 }, post2 = { 0 };
     unsigned child;
 
     if (!from)
         from = txn->ok & ~s->arbiter ? txn->ok & ~s->arbiter : txn->ok;
-    child = read_choose(txn->me, txn->call, txn->claim[0].inode, from);
-    if (txn->answer[child])
+    if (txn->q->op == OP_COPY_RANGE)
+        subject = txn->q->inode2;
+    child = read_choose(txn->me, txn->call, subject, from);
+    if (txn->answer[child]) {
+        pre = txn->answer[child]->pre;
+        post = txn->answer[child]->post;
+        take_directory(txn, from, txn->q->parent, &pre, &post, false);
+        take_directory(txn, from, txn->q->parent2, &pre2, &post2, true);
         reply_move(r, txn->answer[child]);
+        r->pre = pre;
+        r->post = post;
+        r->pre2 = pre2;
+        r->post2 = post2;
+    }
     r->ret = txn->result[child];
 }
 
