@@ -2,7 +2,7 @@
  *
  * A procedure is two rows of a table, the fields of its request and of its reply (fops.c); one loop each writes and
  * reads them. The same bodies are the steps of our compound. docs/protocol.md "Fops" says what the fields mean, and
- * fops.x is the same as a definition for people and rpcgen.
+ * fops_wire.x is the same as a definition for people and rpcgen.
  *
  * fop_request is a request as the wire has it: gfids and fd numbers, not inodes and fds. Names point into the message.
  */

@@ -1,6 +1,7 @@
 /* rpc/rpcgen_bridge.h - structs that rpcgen made (handshake.x), through our buffers.
  *
- * For what is rare: the xdr_ functions take memory for every string. Release what was read with xdr_free().
+ * For what is rare: the xdr_ functions take memory for every string. Release what was read with RPCGEN_FREE. Lists are
+ * for writing only: reading them recurses once per element, and stacks are small.
  */
 #pragma once
 

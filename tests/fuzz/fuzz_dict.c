@@ -37,7 +37,7 @@ static void check_typed(struct xdr_in *in)
 static void check_handshake(struct xdr_in *in, unsigned which)
 {
     switch (which) {
-    case 2: CHECK_RPCGEN(in, wire_dump_rsp); break;
+    case 2: CHECK_RPCGEN(in, wire_common_rsp); break;
     case 3: CHECK_RPCGEN(in, wire_getspec_req); break;
     case 4: CHECK_RPCGEN(in, wire_getspec_rsp); break;
     case 5: CHECK_RPCGEN(in, wire_cache_invalidation); break;
