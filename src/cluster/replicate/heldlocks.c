@@ -266,37 +266,40 @@ void held_locks_replay(struct translator *me, uint32_t children)
 /* ---- a client of a brick that replicates itself is gone ---- */
 
 struct gone {
-    struct translator *me;
     struct client *client; /* a reference */
+    struct replay all;
 };
+
+static void gone_free(struct gone *g)
+{
+    for (size_t i = 0; g->all.items && i < g->all.count; i++) {
+        fd_unref(g->all.items[i].fd);
+        client_unref(g->all.items[i].client);
+    }
+    mem_free(g->all.items);
+    client_unref(g->client);
+    mem_free(g);
+}
 
 static void give_back_fiber(void *arg)
 {
     struct gone *g = arg;
-    struct translator *me = g->me;
+    struct translator *me = g->all.me;
     struct replicate *s = replicate_of(me);
-    struct replay all = { .me = me };
 
-    collect_all(&all);
-    for (size_t i = 0; all.items && i < all.count; i++) {
-        struct item *item = &all.items[i];
-        if (item->client == g->client) {
-            struct call call;
-            drop_where(me, item->fd->inode, g->client, &item->range.owner, NULL);
-            call_init(&call, me->graph);
-            call.client = g->client;
-            call.lk_owner = item->range.owner;
-            for (unsigned c = 0; c < s->child_count; c++)
-                if (s->up & bit(c))
-                    (void)held_lock_restore(me, c, &call, item->fd, &item->range); /* nothing is held: unlocks */
-            call_done(&call);
-        }
-        fd_unref(item->fd);
-        client_unref(item->client);
+    for (size_t i = 0; g->all.items && i < g->all.count; i++) {
+        struct item *item = &g->all.items[i];
+        struct call call;
+
+        call_init(&call, me->graph);
+        call.client = g->client;
+        call.lk_owner = item->range.owner;
+        for (unsigned c = 0; c < s->child_count && item->client == g->client; c++)
+            if (s->up & bit(c))
+                (void)held_lock_restore(me, c, &call, item->fd, &item->range); /* nothing is held: unlocks */
+        call_done(&call);
     }
-    mem_free(all.items);
-    client_unref(g->client);
-    mem_free(g);
+    gone_free(g);
     replicate_fiber_ended(me);
 }
 
@@ -307,9 +310,15 @@ void held_locks_client_gone(struct translator *me, struct client *client)
 
     if (!g)
         return;
-    *g = (struct gone) { .me = me, .client = client_ref(client) };
+    g->all.me = me;
+    g->client = client_ref(client);
+    collect_all(&g->all); /* now: its descriptors go next */
+    for (size_t i = 0; g->all.items && i < g->all.count; i++) {
+        struct item *item = &g->all.items[i];
+        if (item->client == client)
+            drop_where(me, item->fd->inode, client, &item->range.owner, NULL);
+    }
     if (replicate_spawn(me, "lock-return", give_back_fiber, g) < 0) {
-        client_unref(g->client);
-        mem_free(g);
+        gone_free(g); /* no memory for a fiber: the other bricks drop them when the descriptors are closed there */
     }
 }

@@ -156,6 +156,42 @@ SIM_TEST(a_released_descriptor_takes_its_locks_along)
     assert_int_equal(LOCK_NONE, type_at(t, 0, 0));
 }
 
+/* A brick that replicates over its own disk and another brick: for that one all its clients are one connection. */
+SIM_TEST(locks_of_a_client_that_is_gone_are_given_back_on_other_bricks)
+{
+    test_build(t, "volume leaf0\n type test/leaf\n option note x\nend-volume\n"
+                  "volume locks0\n type features/locks\n option reclaim-grace 0\n subvolumes leaf0\nend-volume\n"
+                  "volume other\n type test/leaf\n option note x\nend-volume\n"
+                  "volume mirror\n type cluster/replicate\n option afr-pending-xattr a,b\n"
+                  " subvolumes locks0 other\nend-volume\n");
+    test_start(t);
+    child[0] = graph_find(t->graph, "locks0");
+    child[1] = graph_find(t->graph, "other");
+    tell(0, EVENT_CHILD_UP);
+    tell(1, EVENT_CHILD_UP);
+    settle();
+    struct client *one = client_new(t->graph, "one", "one"), *two = client_new(t->graph, "two", "two");
+    t->call.client = one;
+    assert_int_equal(0, lk(t, 1, LOCK_TRY, LOCK_WRITE, 0, 10));
+    t->call.client = two;
+    assert_int_equal(0, lk(t, 2, LOCK_TRY, LOCK_WRITE, 10, 10));
+    t->call.client = NULL;
+    struct leaf *other = leaf_of(child[1]);
+    leaf_clear(other);
+    client_gone(one);
+    settle();
+    assert_int_equal(1, leaf_count(other, OP_LK));
+    assert_int_equal(LOCK_UNLOCK, leaf_last(other)->command);
+    assert_int_equal(0, leaf_last(other)->lock.start);
+    assert_int_equal(10, leaf_last(other)->lock.length);
+    assert_int_equal(LOCK_NONE, type_at(t, 0, 5));
+    assert_int_equal(LOCK_WRITE, type_at(t, 0, 15));
+    client_gone(two);
+    settle();
+    client_unref(one);
+    client_unref(two);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +199,7 @@ int main(void)
         cmocka_unit_test(a_child_that_was_away_when_the_lock_was_taken_gets_it),
         cmocka_unit_test(what_was_given_back_is_not_put_back),
         cmocka_unit_test(a_refused_upgrade_leaves_everywhere_what_was_held_before),
+        cmocka_unit_test(locks_of_a_client_that_is_gone_are_given_back_on_other_bricks),
         cmocka_unit_test(a_released_descriptor_takes_its_locks_along),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
