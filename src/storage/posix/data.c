@@ -381,7 +381,8 @@ static FIBER int range_op(struct translator *me, struct call *call, const struct
     *j = (struct range_job) { .fd = f->fd, .mode = mode, .offset = q->offset, .size = q->size };
     if (fstat(f->fd, &j->pre) < 0)
         return -errno;
-    bool is_quick = mode < 0 && j->pre.st_size <= (1 << 20);
+    bool frees = mode < 0 && j->pre.st_blocks && q->offset < (uint64_t)j->pre.st_size;
+    bool is_quick = mode < 0 && (!frees || (j->pre.st_size <= (1 << 20) && !posix_frees_slowly(s)));
     if (is_quick && !n->busy.is_held) {
         range_on_pool(j); /* the same work, here */
     } else {

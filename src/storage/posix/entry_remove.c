@@ -52,23 +52,20 @@ static int victim_look(struct translator *me, struct pfile *dir, const char *nam
     return 0;
 }
 
-static void close_on_pool(void *arg)
-{
-    struct pfile *f = arg;
-    close(f->fd);
-}
-
-/* The last close of a large file frees its blocks, which takes a while. The answer waits for it: who removes a file from
- * a full disk may use the room at once. */
+/* Who removes a large file, or any from an almost full disk, may use the room when the answer comes. */
 static FIBER void victim_done(struct translator *me, struct victim *v)
 {
-    struct pfile *f = v->file;
-    if (f && f->refs == 1 && v->is_last && v->st.st_size > SLOW_FREE_BYTES) {
-        env_pool_run(me->env, close_on_pool, f);
-        mem_free(f);
+    struct posix *s = me->state;
+    bool is_gone = v->is_last || S_ISDIR(v->st.st_mode);
+    bool is_large = v->st.st_size > SLOW_FREE_BYTES;
+
+    if (!v->file || !is_gone || v->file->refs > 1) {
+        pfile_unref(v->file);
         return;
     }
-    pfile_unref(f);
+    pfile_close_removed(me, v->file, is_large);
+    if (s->is_closing && (is_large || posix_is_tight(s)))
+        posix_wait_closed(me);
 }
 
 /* The last name of a non-directory goes: its handle first. */

@@ -15,6 +15,7 @@ struct pfile *pfile_new(int fd, bool is_path, const struct stat *st)
         return NULL;
     }
     *f = (struct pfile) { .fd = fd, .refs = 1, .is_path = is_path, .type = st->st_mode & S_IFMT, .ino = st->st_ino };
+    f->is_writable = f->type == S_IFREG && !is_path && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
     return f;
 }
 
@@ -274,17 +275,21 @@ void posix_fd_release(struct translator *me, struct fd *fd, void *ctx)
     struct posix *s = me->state;
     struct pfd *p = ctx;
     struct pnode *n = p->node;
+    struct pfile *f = p->file;
     char text[GFID_TEXT_LEN + 1];
+    struct stat st;
 
     if (p->dir)
         closedir(p->dir);
-    pfile_unref(p->file);
     pfile_unref(p->direct);
     mem_free(p);
-    if (--n->open_count > 0 || !n->is_unlinked)
+    if (--n->open_count > 0 || !n->is_unlinked) {
+        pfile_unref(f);
         return;
+    }
     /* Nobody can reach it any more. Should the removal fail, the next start empties the directory. */
     (void)unlinkat(s->unlink_fd, gfid_format(&n->gfid, text), 0);
-    side_forget(s, &n->gfid, n->ino);
+    side_forget(s, &n->gfid, f->ino);
     pnode_drop_file(s, n);
+    pfile_close_removed(me, f, fstat(f->fd, &st) < 0 || st.st_size > (1 << 20));
 }

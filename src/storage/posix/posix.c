@@ -90,6 +90,8 @@ static int posix_init(struct translator *me, struct error *err)
     s->brick_fd = s->gfs_fd = s->unlink_fd = -1;
     list_init(&s->node_lru);
     waitq_init(&s->idle);
+    waitq_init(&s->closed);
+    list_init(&s->to_close);
     s->health_timer.env = me->env;
     if (!s->directory)
         return error_set(err, -EINVAL, "there is no 'option directory': it names the brick's path");
@@ -112,6 +114,7 @@ static FIBER int posix_start(struct translator *me, struct error *err)
 static FIBER void posix_stop(struct translator *me)
 {
     posix_watch_stop(me);
+    posix_wait_closed(me);
 }
 
 static void posix_fini(struct translator *me)
@@ -135,6 +138,7 @@ static void posix_dump(struct translator *me, struct dump *out)
     dump_printf(out, "cached_files_max", "%u", s->node_files_max);
     dump_printf(out, "inline_ops", "%llu", (unsigned long long)s->inline_ops);
     dump_printf(out, "pool_ops", "%llu", (unsigned long long)s->pool_ops);
+    dump_printf(out, "close_removed_ns", "%llu", (unsigned long long)s->close_ns);
     dump_printf(out, "room_bytes", "%lld", (long long)s->room_bytes);
 }
 

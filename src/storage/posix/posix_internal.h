@@ -71,6 +71,11 @@ struct posix {
     struct list node_lru; /* of pnodes with a cached file, oldest first */
     uint32_t node_files, node_files_max;
 
+    struct list to_close; /* files that were removed, whose last close is left to the pool */
+    bool is_closing;      /* a job is at it */
+    uint64_t close_ns;    /* how long such a close takes, on average */
+    struct waitq closed;  /* who waits for the end of the present ones */
+
     struct timer health_timer, janitor_timer;
     bool health_running, janitor_running, has_failed, is_stopping;
     struct waitq idle; /* stop waits here for the two */
@@ -98,6 +103,7 @@ struct pfile {
     bool is_writable; /* regular files */
     uint32_t type;    /* S_IFMT bits */
     uint64_t ino;
+    struct list later; /* in posix.to_close */
 };
 
 struct pnode {
@@ -239,6 +245,12 @@ int posix_room_check(struct posix *s, const struct call *call, const struct dict
 struct statvfs;
 uint64_t posix_reserve_bytes(const struct posix *s, const struct statvfs *v);
 bool posix_is_internal(const struct call *call, const struct dict *xdata);
+
+/* closer.c. Gives up the reference on a file that was removed; the last one frees its blocks. */
+void pfile_close_removed(struct translator *me, struct pfile *f, bool is_large);
+bool posix_frees_slowly(const struct posix *s);
+bool posix_is_tight(struct posix *s);                /* is little room left? */
+FIBER void posix_wait_closed(struct translator *me); /* until all such files are closed */
 
 /* Answers the xattr names and other questions in `asked` about a node (lookup, stat, readdirp, ...). */
 int posix_answer(struct translator *me, const struct call *call, struct pnode *n, const struct xnode *x,
