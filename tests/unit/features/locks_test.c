@@ -389,6 +389,27 @@ SIM_TEST(a_lock_held_too_long_is_revoked)
     assert_logged(t, "lock-revoked");
 }
 
+SIM_TEST(a_lock_too_many_wait_for_is_revoked_and_the_waiting_are_refused_if_wanted)
+{
+    static struct asker a, b, c;
+    test_push(t, &leaf_class, NULL);
+    test_push(t, &locks_class, "reclaim-grace", "0", "revocation-max-blocked", "2", "revocation-clear-all", "on", NULL);
+    test_start(t);
+    asker_init(&a, t, NULL, 1);
+    asker_init(&b, t, NULL, 2);
+    asker_init(&c, t, NULL, 3);
+    assert_int_equal(0, inodelk(&a, LOCK_TRY, LOCK_WRITE, 0, 0));
+    prepare(&b, OP_INODELK, LOCK_WAIT, LOCK_WRITE, 0, 0);
+    ask_later(&b);
+    assert_false(b.is_done);
+    prepare(&c, OP_INODELK, LOCK_WAIT, LOCK_WRITE, 0, 0);
+    ask_later(&c);
+    settle();
+    assert_int_equal(-EAGAIN, b.result);
+    assert_int_equal(-EAGAIN, c.result);
+    assert_int_equal(0, inodelk(&b, LOCK_TRY, LOCK_WRITE, 0, 0));
+}
+
 /* ---- lk ---- */
 
 SIM_TEST(getlk_names_the_lock_in_the_way)
@@ -623,6 +644,54 @@ SIM_TEST(forced_mandatory_locks_stop_others_reads_and_writes)
     buf_unref(data);
 }
 
+SIM_TEST(mandatory_file_means_setgid_without_group_execute)
+{
+    static struct asker a;
+    start(t, "mandatory-locking", "file");
+    asker_init(&a, t, NULL, 1);
+    assert_int_equal(0, lk(&a, LOCK_TRY, LOCK_WRITE, 0, 0));
+    lk_owner_from_u64(&t->call.lk_owner, 2);
+    assert_int_equal(0, test_op(t, OP_READ, .inode = t->file, .size = 4, .flags = O_NONBLOCK));
+    t->leaf->stat.mode = S_IFREG | 02644;
+    assert_int_equal(-EAGAIN, test_op(t, OP_READ, .inode = t->file, .size = 4, .flags = O_NONBLOCK));
+    t->leaf->stat.mode = S_IFREG | 02654;
+    assert_int_equal(0, test_op(t, OP_READ, .inode = t->file, .size = 4, .flags = O_NONBLOCK));
+}
+
+SIM_TEST(mandatory_optimal_means_locks_taken_as_mandatory_and_internal_clients_pass)
+{
+    static struct asker a;
+    SCOPED(dict_unref) struct dict *mode = dict_new();
+    start(t, "mandatory-locking", "optimal");
+    asker_init(&a, t, NULL, 1);
+    assert_int_equal(0, lk(&a, LOCK_TRY, LOCK_WRITE, 0, 0));
+    lk_owner_from_u64(&t->call.lk_owner, 2);
+    assert_int_equal(0, test_op(t, OP_READ, .inode = t->file, .size = 4, .flags = O_NONBLOCK));
+    assert_int_equal(0, dict_set_uint(mode, "glusterfs.lk.lkmode", 1));
+    prepare(&a, OP_LK, LOCK_TRY, LOCK_WRITE, 0, 0);
+    a.q.xdata = mode;
+    assert_int_equal(0, ask(&a));
+    assert_int_equal(-EAGAIN, test_op(t, OP_READ, .inode = t->file, .size = 4, .flags = O_NONBLOCK));
+    t->call.pid = PID_SELF_HEAL;
+    assert_int_equal(0, test_op(t, OP_READ, .inode = t->file, .size = 4, .flags = O_NONBLOCK));
+}
+
+SIM_TEST(a_read_that_waits_for_a_mandatory_lock_goes_on_when_it_is_gone)
+{
+    static struct asker a, b;
+    start(t, "mandatory-locking", "forced");
+    asker_init(&a, t, NULL, 1);
+    asker_init(&b, t, NULL, 2);
+    assert_int_equal(0, lk(&a, LOCK_TRY, LOCK_WRITE, 0, 0));
+    b.q = (struct request) { .op = OP_READ, .inode = t->file, .size = 4 };
+    ask_later(&b);
+    assert_false(b.is_done);
+    assert_int_equal(0, lk(&a, LOCK_UNLOCK, LOCK_NONE, 0, 0));
+    settle();
+    assert_true(b.is_done);
+    assert_int_equal(0, b.result);
+}
+
 SIM_TEST(old_option_mandatory_on_means_forced)
 {
     static struct asker a;
@@ -765,6 +834,7 @@ int main(void)
         cmocka_unit_test(a_new_holder_hears_of_those_who_wait_already_but_after_its_grant),
         cmocka_unit_test(notices_can_be_switched_off),
         cmocka_unit_test(a_lock_held_too_long_is_revoked),
+        cmocka_unit_test(a_lock_too_many_wait_for_is_revoked_and_the_waiting_are_refused_if_wanted),
         cmocka_unit_test(getlk_names_the_lock_in_the_way),
         cmocka_unit_test(a_blocking_lk_gets_its_turn),
         cmocka_unit_test(a_waiting_writer_is_not_starved_by_readers_but_holds_them_up_for_a_second_at_most),
@@ -777,6 +847,9 @@ int main(void)
         cmocka_unit_test(a_file_made_since_the_start_has_nothing_to_reclaim),
         cmocka_unit_test(a_reclaim_takes_nothing_from_others),
         cmocka_unit_test(forced_mandatory_locks_stop_others_reads_and_writes),
+        cmocka_unit_test(mandatory_file_means_setgid_without_group_execute),
+        cmocka_unit_test(mandatory_optimal_means_locks_taken_as_mandatory_and_internal_clients_pass),
+        cmocka_unit_test(a_read_that_waits_for_a_mandatory_lock_goes_on_when_it_is_gone),
         cmocka_unit_test(old_option_mandatory_on_means_forced),
         cmocka_unit_test(advisory_locks_stop_nobody),
         cmocka_unit_test(lookup_reports_how_many_locks_there_are),
