@@ -16,9 +16,10 @@
  * already holds a lock on the inode or the inode was made since the start. A reclaim never takes a lock from others.
  *
  * Virtual getxattrs on an inode:
- *   glusterfs.clrlk.t{inode,entry,posix}.k{granted,blocked,all}[.RANGE or .NAME]   drops locks; RANGE is START-END with
- *       the length as END when it is lower than START is not allowed; "0,START-END" (whence first) is read too
- *   glusterfs.intrlk[.ANYTHING]   the caller's own waiting POSIX requests on the inode end with EINTR
+ *   glusterfs.clrlk.t{inode,entry,posix}.k{granted,blocked,all}[.RANGE or .NAME]   drops locks; RANGE is START-END or
+ *       0,START-END, both inclusive, END 0 = to the end
+ *   glusterfs.intrlk[.START-LENGTH]   the caller's own waiting POSIX requests that touch the range (or all) end with
+ *       EINTR; the answer is their number
  */
 #pragma once
 

@@ -278,13 +278,28 @@ static int answer_text(struct reply *r, const char *name, const char *text)
     return result < 0 ? result : (int)strlen(text) + 1;
 }
 
+/* ".START-LENGTH"; anything else means all. */
+static bool parse_interrupt(const char *text, struct lock_range *ret)
+{
+    uint64_t start, length;
+    int used = 0;
+
+    if (sscanf(text, ".%" SCNu64 "-%" SCNu64 "%n", &start, &length, &used) != 2 || text[used])
+        return false;
+    *ret = (struct lock_range) { .start = start, .length = length };
+    return true;
+}
+
 bool locks_virtual_getxattr(struct translator *me, struct call *call, const struct request *q, struct reply *r,
                             int *ret_result)
 {
     SCOPED_FREE char *text = NULL;
 
     if (strncmp(q->text, PREFIX_INTERRUPT, sizeof(PREFIX_INTERRUPT) - 1) == 0) {
-        text = mem_printf("%u", posix_drop_waiting(me, q->inode, call->client, &call->lk_owner, NULL, -EINTR));
+        struct lock_range range;
+        bool has_range = parse_interrupt(q->text + sizeof(PREFIX_INTERRUPT) - 1, &range);
+        text = mem_printf(
+            "%u", posix_drop_waiting(me, q->inode, call->client, &call->lk_owner, has_range ? &range : NULL, -EINTR));
     } else if (strncmp(q->text, PREFIX_CLEAR, sizeof(PREFIX_CLEAR) - 1) == 0) {
         struct clear c;
         *ret_result = parse_clear(q->text + sizeof(PREFIX_CLEAR) - 1, &c);

@@ -77,6 +77,8 @@ bool leaves_something(const struct request *q, uint32_t count);
 struct late_call *late_call_new(struct remote *s, const struct call *call, const struct request *q,
                                 const struct fop_request *w, uint32_t count, bool is_compound) MUST_USE;
 void late_call_free(struct late_call *l);
+/* Its caller has given up waiting for a POSIX lock. */
+void late_end_wait(struct late_call *l);
 /* connect.c */
 FIBER void remote_run(void *arg);
 /* ops.c */

@@ -2,6 +2,7 @@
  * the brick is undone. A descriptor is closed, a lock given back; else they would stay until the connection ends. */
 #include "core/mem.h"
 #include "protocol/client/client_internal.h"
+#include <stdio.h>
 
 static bool opens(enum op op)
 {
@@ -90,6 +91,30 @@ static void came_late(struct rpc_call *c)
             break;
     }
     late_call_free(l);
+}
+
+/* A brick of ours can be told that nobody waits for the lock any more; its late answer then is a refusal, and what the
+ * owner held before in that range stays. Others would queue behind the dead request meanwhile. */
+void late_end_wait(struct late_call *l)
+{
+    const struct late_step *step = &l->steps[0];
+    struct rpc_call *c = mem_alloc(sizeof(*c));
+    struct call who = l->who;
+    struct xdr_out o;
+    char name[80];
+
+    if (!c)
+        return; /* it is undone when it is granted */
+    snprintf(name, sizeof(name), "glusterfs.intrlk.%llu-%llu", (unsigned long long)step->undo.lock.start,
+             (unsigned long long)step->undo.lock.length);
+    struct fop_request w = { .proc = FOP_GETXATTR, .gfid = step->undo.gfid, .named = 1, .text = name };
+    who.uid = who.gid = 0; /* whoever may wait may end it */
+    who.lk_owner = step->undo.lock.owner;
+    rpc_call_begin(l->s->peer, c, &o, PROGRAM_FOPS, FOPS_VERSION, w.proc, &who);
+    c->on_done = undone;
+    fop_put_request(&o, &w, false);
+    if (rpc_peer_start(l->s->peer, c, &o) < 0)
+        mem_free(c);
 }
 
 /* ---- preparing ---- */

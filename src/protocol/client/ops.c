@@ -258,8 +258,11 @@ static FIBER int op_with_undo(struct remote *s, struct call *call, const struct 
     if (!l)
         return -ENOMEM;
     int result = exchange(s, call, q, w, &l->c);
-    if (rpc_call_is_under_way(&l->c))
-        return result; /* l lives until the answer comes */
+    if (rpc_call_is_under_way(&l->c)) { /* l lives until the answer comes */
+        if (q->op == OP_LK && s->speaks_mortar && s->peer)
+            late_end_wait(l);
+        return result;
+    }
     if (result == 0)
         result = remote_answer(s, call, q, w, &l->c.body, l->c.reply.data, false, r);
     late_call_free(l);

@@ -540,8 +540,12 @@ SIM_TEST(an_interrupted_lk_ends_and_leaves_what_was_held)
     assert_int_equal(0, lk(&b, LOCK_TRY, LOCK_WRITE, 20, 10));
     prepare(&b, OP_LK, LOCK_WAIT, LOCK_WRITE, 0, 10);
     ask_later(&b);
-    c.q = (struct request) { .op = OP_GETXATTR, .inode = t->file, .text = "glusterfs.intrlk" };
-    assert_int_equal(2, ask(&c));
+    c.q = (struct request) { .op = OP_GETXATTR, .inode = t->file, .text = "glusterfs.intrlk.40-10" };
+    assert_int_equal(2, ask(&c)); /* "0" */
+    settle();
+    assert_false(b.is_done);
+    c.q.text = "glusterfs.intrlk.0-10";
+    assert_int_equal(2, ask(&c)); /* "1" */
     settle();
     assert_int_equal(-EINTR, b.result);
     assert_int_equal(-EAGAIN, lk(&a, LOCK_TRY, LOCK_READ, 20, 1));
