@@ -172,6 +172,11 @@ int stream_fd(const struct stream *s)
     return s->env->ops->fd(s);
 }
 
+size_t stream_unacked_bytes(const struct stream *s)
+{
+    return s->env->ops->unacked(s);
+}
+
 int listener_open(struct env *env, const struct address *at, int backlog, accept_fn on_accept, void *arg,
                   struct listener **ret_listener)
 {

@@ -93,6 +93,8 @@ const char *stream_local_name(const struct stream *s);
 bool stream_peer_address(const struct stream *s, char host[static 64], uint16_t *ret_port);
 /* The connection's file descriptor in the real env (for passing descriptors), -1 in the simulator. */
 int stream_fd(const struct stream *s);
+/* Bytes taken by a write that the other side's kernel has not acknowledged yet; 0 where that is not known. */
+size_t stream_unacked_bytes(const struct stream *s);
 
 typedef void (*accept_fn)(void *arg, struct stream *s); /* on the loop, outside any fiber; the stream is given */
 

@@ -180,6 +180,7 @@ static const struct env_ops real_ops = {
     .shutdown = real_shutdown,
     .close = real_close,
     .fd = real_fd,
+    .unacked = real_unacked,
     .listen = real_listen,
     .listener_close = real_listener_close,
     .wait_readable = real_wait_readable,

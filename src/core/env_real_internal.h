@@ -83,6 +83,7 @@ ssize_t real_try_writev(struct stream *s, const struct iovec *iov, int iov_count
 void real_shutdown(struct stream *s);
 void real_close(struct stream *s);
 int real_fd(const struct stream *s);
+size_t real_unacked(const struct stream *s);
 
 FIBER int real_connect(struct env *env, const struct address *to, const struct stream_options *options,
                        struct scope *scope, struct stream **ret_stream);

@@ -5,7 +5,9 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <linux/sockios.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -128,6 +130,15 @@ void real_shutdown(struct stream *stream)
 int real_fd(const struct stream *s)
 {
     return container_of(s, struct real_stream, stream)->fd;
+}
+
+size_t real_unacked(const struct stream *s)
+{
+    int bytes = 0;
+
+    if (ioctl(real_fd(s), SIOCOUTQ, &bytes) < 0)
+        return 0;
+    return (size_t)MAX(bytes, 0);
 }
 
 /* ---- reading ---- */

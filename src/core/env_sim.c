@@ -155,6 +155,11 @@ static int process_fd(const struct stream *s)
     return -1;
 }
 
+static size_t process_unacked(const struct stream *s)
+{
+    return 0; /* links have no buffers of their own */
+}
+
 static FIBER int process_wait_readable(struct env *env, int fd, struct scope *scope)
 {
     return -ENOSYS;
@@ -181,6 +186,7 @@ static const struct env_ops sim_ops = {
     .shutdown = sim_shutdown,
     .close = sim_close,
     .fd = process_fd,
+    .unacked = process_unacked,
     .listen = sim_listen,
     .listener_close = sim_listener_close,
     .wait_readable = process_wait_readable,

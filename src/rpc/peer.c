@@ -68,7 +68,7 @@ struct rpc_peer *rpc_peer_new(struct env *env, struct stream *stream, const stru
     p->refs = 1;
     p->flavor = AUTH_FLAVOR_V2;
     p->sends_groups = true;
-    p->last_traffic_ns = env_now_ns(env);
+    p->received_ns = p->acked_ns = env_now_ns(env);
     for (unsigned i = 0; i < RPC_BUCKETS; i++)
         list_init(&p->outstanding[i]);
     list_init(&p->ping.bucket);
@@ -251,7 +251,7 @@ FIBER void rpc_peer_reader(void *arg)
             r = (int)n;
             break;
         }
-        p->last_traffic_ns = env_now_ns(p->env);
+        p->received_ns = env_now_ns(p->env);
         record_reader_got(&p->reader, (size_t)n);
         r = take_records(p);
     }
@@ -281,8 +281,8 @@ int rpc_peer_start(struct rpc_peer *p, struct rpc_call *c, struct xdr_out *o)
 {
     c->sent_ns = env_now_ns(p->env);
     list_add_tail(bucket_of(p, c->xid), &c->bucket);
-    if (c != &p->ping)
-        p->outstanding_count++;
+    if (c != &p->ping && p->outstanding_count++ == 0)
+        p->waiting_since_ns = c->sent_ns;
     int r = rpc_peer_send(p, o);
     if (r < 0) {
         take_off(p, c);

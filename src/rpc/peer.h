@@ -91,11 +91,16 @@ struct rpc_peer {
     struct waitq writer;
     struct waitq room; /* callers wait here for the queue to become shorter */
 
-    uint32_t ping_timeout_s; /* 0: no pings */
+    uint32_t ping_timeout_s; /* 0: no pings; see rpc_peer_watch() */
     struct timer ping_timer;
     struct rpc_call ping;
     bool is_pinging;
-    uint64_t last_traffic_ns;
+    bool is_ping_delivered;
+    uint64_t accepted_bytes, sent_bytes;  /* for sending: taken by us, taken by the kernel */
+    uint64_t ping_end, acked_bytes;       /* positions in accepted_bytes */
+    uint64_t received_ns;                 /* the last bytes of the other side came */
+    uint64_t waiting_since_ns;            /* the first of the calls under way was sent */
+    uint64_t acked_ns, ping_delivered_ns; /* when acked_bytes last grew, when it reached ping_end */
 };
 
 /* Starts the fibers. The stream is given. Returned; NULL for lack of memory. The defaults: no limits, no pings, AUTH

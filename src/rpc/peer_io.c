@@ -20,6 +20,12 @@ static void queued_free(struct rpc_peer *p, struct queued *q)
     mem_free(q);
 }
 
+static void queued_sent(struct rpc_peer *p, struct queued *q)
+{
+    p->sent_bytes += xdr_total(&q->out) - q->sent;
+    queued_free(p, q);
+}
+
 void rpc_peer_drop_queue(struct rpc_peer *p)
 {
     struct queued *q;
@@ -62,7 +68,7 @@ static ssize_t send_now(struct rpc_peer *p, const struct xdr_out *o)
     ssize_t n = stream_try_writev(p->stream, iov, count);
 
     if (n > 0)
-        p->last_traffic_ns = env_now_ns(p->env);
+        p->sent_bytes += (size_t)n;
     return n;
 }
 
@@ -99,6 +105,7 @@ int rpc_peer_send(struct rpc_peer *p, struct xdr_out *o)
     ssize_t n = 0;
 
     if (r == 0) {
+        p->accepted_bytes += xdr_total(o);
         xdr_patch_u32(o, 0, RPC_MARK_LAST | (uint32_t)(xdr_total(o) - RPC_MARK_BYTES));
         if (list_empty(&p->queue))
             n = send_now(p, o);
@@ -150,9 +157,8 @@ FIBER void rpc_peer_writer(void *arg)
             rpc_peer_disconnect(p, r);
             break;
         }
-        p->last_traffic_ns = env_now_ns(p->env);
         while (messages-- > 0)
-            queued_free(p, list_first(&p->queue, struct queued, node));
+            queued_sent(p, list_first(&p->queue, struct queued, node));
         if (p->queued_bytes <= RPC_QUEUE_CALL_BYTES)
             waitq_wake_all(&p->room, 0);
     }
@@ -169,8 +175,6 @@ static void ping_done(struct rpc_call *c)
     rpc_call_done(c);
 }
 
-static void ping_due(void *arg);
-
 static void ping(struct rpc_peer *p)
 {
     struct xdr_out o;
@@ -178,26 +182,55 @@ static void ping(struct rpc_peer *p)
     rpc_call_begin(p, &p->ping, &o, PROGRAM_DUMP, DUMP_VERSION, DUMP_PING, NULL);
     p->ping.on_done = ping_done;
     p->ping.arg = p;
+    p->is_ping_delivered = false;
     if (rpc_peer_start(p, &p->ping, &o) == 0)
         p->is_pinging = true;
-    if (!p->is_closing)
-        timer_start(p->env, &p->ping_timer, env_deadline_ms(p->env, p->ping_timeout_s * 1000ull), ping_due, p);
+    p->ping_end = p->accepted_bytes;
+}
+
+/* How far the other side's kernel has what we sent. */
+static void note_progress(struct rpc_peer *p, uint64_t now_ns)
+{
+    uint64_t acked = p->sent_bytes - MIN((uint64_t)stream_unacked_bytes(p->stream), p->sent_bytes);
+
+    if (acked > p->acked_bytes) {
+        p->acked_bytes = acked;
+        p->acked_ns = now_ns;
+    }
+    if (p->is_pinging && !p->is_ping_delivered && acked >= p->ping_end) {
+        p->is_ping_delivered = true;
+        p->ping_delivered_ns = now_ns;
+    }
+}
+
+/* When the connection is to be given up, as far as is known now. */
+static uint64_t give_up_at(const struct rpc_peer *p, uint64_t silent_since_ns, uint64_t timeout_ns)
+{
+    if (!p->is_pinging)
+        return UINT64_MAX;
+    if (!p->is_ping_delivered)
+        return MAX(silent_since_ns, p->acked_ns) + timeout_ns;
+    return MAX(silent_since_ns + timeout_ns, p->ping_delivered_ns + timeout_ns / 2);
 }
 
 static void ping_due(void *arg)
 {
     struct rpc_peer *p = arg;
     uint64_t timeout_ns = p->ping_timeout_s * 1000000000ull, now_ns = env_now_ns(p->env);
+    uint64_t silent_since_ns = MAX(p->received_ns, p->waiting_since_ns);
 
-    if (p->is_pinging) {
-        uint64_t silent_until_ns = p->last_traffic_ns + timeout_ns;
-        if (now_ns >= silent_until_ns)
-            rpc_peer_disconnect(p, -ETIMEDOUT);
-        else
-            timer_start(p->env, &p->ping_timer, silent_until_ns, ping_due, p);
-    } else if (p->outstanding_count > 0) {
+    if ((p->outstanding_count == 0 && !p->is_pinging) || timeout_ns == 0)
+        return; /* the next call starts the watch again */
+    note_progress(p, now_ns);
+    if (!p->is_pinging && now_ns >= silent_since_ns + timeout_ns / 4) {
         ping(p);
+        note_progress(p, now_ns);
     }
+    uint64_t end_ns = give_up_at(p, silent_since_ns, timeout_ns);
+    if (now_ns >= end_ns)
+        rpc_peer_disconnect(p, -ETIMEDOUT);
+    if (!p->is_closing)
+        timer_start(p->env, &p->ping_timer, MIN(end_ns, now_ns + timeout_ns / 8), ping_due, p);
 }
 
 static void frame_check(void *arg)
@@ -225,7 +258,7 @@ void rpc_peer_watch(struct rpc_peer *p)
     if (p->is_closing)
         return;
     if (p->ping_timeout_s > 0 && p->ping_timer.at_ns == 0)
-        ping(p);
+        timer_start(p->env, &p->ping_timer, env_deadline_ms(p->env, p->ping_timeout_s * 125ull), ping_due, p);
     if (p->frame_timeout_s > 0 && p->frame_timer.at_ns == 0)
         timer_start(p->env, &p->frame_timer, env_deadline_ms(p->env, FRAME_CHECK_MS), frame_check, p);
 }

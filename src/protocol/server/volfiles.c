@@ -84,7 +84,6 @@ static int made_up(const struct server *s, const char *key, const char *host, ch
                    "    option remote-host %s\n"
                    "    option remote-port %u\n"
                    "    option remote-subvolume %s\n"
-                   "    option ping-timeout 42\n"
                    "    option send-gids true\n"
                    "end-volume\n\n"
                    "volume %s-dht\n"
