@@ -51,15 +51,20 @@ bool brick_drop_sys_admin(void);
 bool brick_mount(const char *type, const char *source, const char *at, unsigned long flags, const char *data);
 
 typedef void (*brick_fn)(struct brick_test *t);
-void brick_in_fiber(brick_fn fn);
+void brick_in_fiber(brick_fn fn, bool is_on_disk);
 
-#define BRICK_TEST(name)                           \
+#define BRICK_TEST_AT(name, is_on_disk)            \
     static void name##_body(struct brick_test *t); \
     static void name(void **state)                 \
     {                                              \
-        brick_in_fiber(name##_body);               \
+        brick_in_fiber(name##_body, is_on_disk);   \
     }                                              \
     static void name##_body(struct brick_test *t)
+
+/* In memory (tmpfs) where that takes all xattrs. */
+#define BRICK_TEST(name)      BRICK_TEST_AT(name, false)
+/* For what tmpfs cannot do, as reads that never wait (RWF_NOWAIT). */
+#define BRICK_DISK_TEST(name) BRICK_TEST_AT(name, true)
 
 #define GFID(n) (&(struct gfid) { { 0x11, 0x11, 0x11, 0x11, 0x22, 0x22, 0x33, 0x33, 0x44, 0x44, 0, 0, 0, 0, 0, (n) } })
 

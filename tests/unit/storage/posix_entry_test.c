@@ -346,7 +346,7 @@ BRICK_TEST(lookup_without_gfid_on_request)
     assert_true(S_ISREG(t->r->stat.mode));
 }
 
-BRICK_TEST(lookup_answers_xattrs_and_content)
+BRICK_DISK_TEST(lookup_answers_xattrs_and_content)
 {
     SCOPED(dict_unref) struct dict *x = dict_new();
     const void *data;
