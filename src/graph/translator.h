@@ -407,12 +407,33 @@ enum event_kind {
     EVENT_VOLFILE_CHANGED,
 };
 
+/* Whoever cannot act on an event at once, but whose acting the sender waits for, takes the hold and drops it when done;
+ * the sender keeps it in memory until nobody holds it. */
+struct event_hold {
+    uint32_t count;
+    struct waitq released;
+};
+
+static inline struct event_hold *event_hold_take(struct event_hold *h)
+{
+    if (h)
+        h->count++;
+    return h;
+}
+
+static inline void event_hold_drop(struct event_hold *h)
+{
+    if (h && --h->count == 0)
+        (void)waitq_wake_all(&h->released, 0);
+}
+
 struct event {
     enum event_kind kind;
     struct gfid gfid;
     struct client *client;   /* on a brick: whom it is for; NULL = not client-bound */
     const char *domain;      /* locks */
-    const char *name;        /* entrylk: NULL = whole directory */
+    const char *name;        /* entrylk: NULL = whole directory; INVALIDATE: a name in the directory gfid, or NULL */
+    struct event_hold *hold; /* INVALIDATE: the brick waits until it is released; NULL = nobody waits */
     struct lock_range range; /* inodelk: of the held lock */
     int32_t pid;
     uint32_t invalidate_flags; /* docs/protocol.md "CACHE_INVALIDATION" */

@@ -16,11 +16,10 @@ int mount_new(struct translator *me, struct mount **ret_mount)
     m->root = (struct node) { .gfid = gfid_root, .type = S_IFDIR, .lookups = 1 };
     list_init(&m->root.handles);
     list_init(&m->requests);
-    list_init(&m->notices);
+    inval_init(m);
     waitq_init(&m->idle);
     waitq_init(&m->moved);
     waitq_init(&m->reader_ended);
-    waitq_init(&m->notice_done);
     scope_init(&m->reading, 0);
     m->buffers = buffer_store_new();
     m->group_cache = group_cache_new();

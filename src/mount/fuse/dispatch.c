@@ -127,6 +127,7 @@ static void fill_call(struct request_in *in)
     struct fuse *f = mount_options(in->m);
 
     call_init(&in->call, in->m->me->graph);
+    in->upcalls = in->m->upcalls;
     in->call.uid = in->head.uid;
     in->call.gid = in->head.gid;
     in->call.pid = f->client_pid ? f->client_pid : (int32_t)in->head.pid;
@@ -187,6 +188,7 @@ void dispatch(struct request_in *in)
             in->node = node_by_id(m, in->head.nodeid);
             node_pin(in->node);
         }
+        inval_let_pass(in);
         fill_call(in); /* now: an interrupt may come before the fiber runs */
         list_add_tail(&m->requests, &in->of_mount);
         HASH_ADD(hh, m->by_unique, head.unique, sizeof(in->head.unique), in);

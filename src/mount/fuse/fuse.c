@@ -170,7 +170,7 @@ static FIBER int fuse_start(struct translator *me, struct error *err)
 
 static bool is_busy(const struct mount *m)
 {
-    return m->running > 0 || m->notice_fibers > 0 || m->notices_running > 0;
+    return m->running > 0 || inval_is_busy(m);
 }
 
 static void cancel_all(struct mount *m)
@@ -394,7 +394,7 @@ static void fuse_dump(struct translator *me, struct dump *out)
     NUMBER("reads_filled_with_zeros", m->count.zero_filled);
     NUMBER("caches_kept", m->count.caches_kept);
     NUMBER("invalidations", m->count.invalidations);
-    NUMBER("invalidations_queued", m->notices_queued);
+    NUMBER("invalidations_queued", m->lanes[LANE_INODES].queued + m->lanes[LANE_NAMES].queued);
     NUMBER("invalidations_dropped", m->count.invalidations_dropped);
     NUMBER("group_reads", m->count.group_reads);
 #undef NUMBER

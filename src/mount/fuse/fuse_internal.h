@@ -105,7 +105,7 @@ struct handle {
     struct dir_entries *batch;
     uint32_t batch_next;
     uint64_t batch_offset; /* where batch_next stands */
-    uint64_t batch_ns;
+    uint64_t batch_ns, batch_upcalls;
 };
 
 struct groups {
@@ -122,6 +122,7 @@ struct request_in {
     struct call call;
     struct groups *groups;
     struct buf *data; /* of a WRITE */
+    uint64_t upcalls; /* of the mount when it began */
     bool is_answered, is_fresh_groups;
     struct list of_mount;
     UT_hash_handle hh; /* by head.unique */
@@ -132,6 +133,16 @@ struct request_in {
 struct stale { /* a thread whose open was answered with ESTALE */
     uint32_t pid;
     uint64_t at_ns;
+};
+
+/* Notifications about names wait in the kernel for whatever is done in the directory, even for an open that creates; and
+ * that open may wait for a notification about an inode. So each kind has threads of its own. */
+enum lane_kind { LANE_INODES, LANE_NAMES, LANE_COUNT };
+
+struct lane {
+    struct list waiting, out; /* notices: to be written, being written */
+    uint32_t queued, running, fibers;
+    struct waitq one_less;
 };
 
 struct mount {
@@ -158,10 +169,9 @@ struct mount {
     struct buf *body; /* what the next request is read into */
     uint8_t head[FUSE_HEAD_BYTES];
     struct group_cache *group_cache;
-    struct stale stale[64]; /* by thread number */
-    struct list notices;    /* inval.c */
-    uint32_t notices_queued, notices_running, notice_fibers;
-    struct waitq notice_done;
+    struct stale stale[64];        /* by thread number */
+    struct lane lanes[LANE_COUNT]; /* inval.c */
+    uint64_t upcalls;              /* what answers a request that began before the last one must not be kept */
     struct counters count;
 };
 
@@ -194,7 +204,7 @@ void answer_error(struct request_in *in, int err);
 int answer_entry(struct request_in *in, struct node *node, const struct iatt *a, const struct fuse_open_out *open);
 int answer_attr(struct request_in *in, struct node *node, const struct iatt *a);
 void attr_fill(struct mount *m, struct fuse_attr *out, const struct iatt *a);
-void entry_fill(struct mount *m, struct fuse_entry_out *out, struct node *node, const struct iatt *a);
+void entry_fill(struct request_in *in, struct fuse_entry_out *out, struct node *node, const struct iatt *a);
 int fuse_error(int r); /* what the kernel may be told for an internal error */
 
 /* ---- node.c ---- */
@@ -242,6 +252,12 @@ void inval_inode_post(struct mount *m, struct node *node, bool attributes_only);
 /* Makes the kernel look the node's last known name up again. */
 void inval_name_post(struct mount *m, struct node *node);
 void inval_upcall(struct mount *m, const struct event *event);
+/* This request holds locks in the kernel that a notification may be waiting for: nobody may wait for that one. */
+void inval_let_pass(struct request_in *in);
+/* Does it change its node, or names in it? */
+bool request_changes(const struct request_in *in);
+void inval_init(struct mount *m);
+bool inval_is_busy(const struct mount *m); /* m->idle is woken when it no longer is */
 void inval_free_all(struct mount *m);
 
 /* ---- ask.c: handing operations to the graph ---- */

@@ -79,7 +79,8 @@ FIBER int on_lookup(struct request_in *in)
     if (!r)
         return -ENOMEM;
     result = is_walking_again(in) ? look_up_to_open(in, name, r) : ask_lookup(in, name, r);
-    if (result == -ENOENT && f->negative_timeout_s > 0 && !names_are_shared(in->m, &in->node->gfid)) {
+    if (result == -ENOENT && f->negative_timeout_s > 0 && in->upcalls == in->m->upcalls &&
+        !names_are_shared(in->m, &in->node->gfid)) {
         struct fuse_entry_out none = { .entry_valid = (uint64_t)f->negative_timeout_s };
 
         none.entry_valid_nsec = (uint32_t)((f->negative_timeout_s - (double)none.entry_valid) * 1e9);

@@ -36,6 +36,7 @@ static FIBER int fetch(struct request_in *in, struct handle *h, uint64_t offset)
     h->batch = take(r->entries);
     h->batch_offset = offset;
     h->batch_ns = env_now_ns(in->m->env);
+    h->batch_upcalls = in->upcalls;
     return h->batch ? 0 : -EIO;
 }
 
@@ -99,7 +100,7 @@ static uint64_t entry_ino(struct mount *m, const struct dir_entry *e)
 static void tell_entry(struct request_in *in, struct handle *h, const struct dir_entry *e, struct fuse_entry_out *plus)
 {
     struct mount *m = in->m;
-    bool is_fresh = env_now_ns(m->env) - h->batch_ns < FUSE_DIR_FRESH_NS;
+    bool is_fresh = env_now_ns(m->env) - h->batch_ns < FUSE_DIR_FRESH_NS && h->batch_upcalls == m->upcalls;
     struct node *node;
 
     if (is_dot(e) || !is_fresh || !iatt_is_set(&e->stat) || gfid_is_null(&e->stat.gfid))
@@ -113,7 +114,7 @@ static void tell_entry(struct request_in *in, struct handle *h, const struct dir
         node_unpin(m, node);
         return;
     }
-    entry_fill(m, plus, node, &e->stat);
+    entry_fill(in, plus, node, &e->stat);
     node->lookups++;
     node_set_name(node, h->node, e->name);
     node_told(m, node, &e->stat);

@@ -103,17 +103,26 @@ bool names_are_shared(struct mount *m, const struct gfid *directory)
     return node && node->locked_ns && env_now_ns(m->env) - node->locked_ns < NAMES_SHARED_NS;
 }
 
-void entry_fill(struct mount *m, struct fuse_entry_out *out, struct node *node, const struct iatt *a)
+/* Somebody has changed something since the request began; its answer may be older than that. */
+static bool is_overtaken(const struct request_in *in)
 {
+    return in->upcalls != in->m->upcalls;
+}
+
+void entry_fill(struct request_in *in, struct fuse_entry_out *out, struct node *node, const struct iatt *a)
+{
+    struct mount *m = in->m;
     struct fuse *f = mount_options(m);
 
     memset(out, 0, sizeof(*out));
     out->nodeid = node_id(m, node);
     out->generation = node->generation;
+    attr_fill(m, &out->attr, a);
+    if (is_overtaken(in))
+        return;
     if (!node->name || !names_are_shared(m, &node->parent))
         split_seconds(f->entry_timeout_s, &out->entry_valid, &out->entry_valid_nsec);
     split_seconds(f->attribute_timeout_s, &out->attr_valid, &out->attr_valid_nsec);
-    attr_fill(m, &out->attr, a);
 }
 
 int answer_entry(struct request_in *in, struct node *node, const struct iatt *a, const struct fuse_open_out *open)
@@ -124,7 +133,7 @@ int answer_entry(struct request_in *in, struct node *node, const struct iatt *a,
     } out;
     int r;
 
-    entry_fill(in->m, &out.entry, node, a);
+    entry_fill(in, &out.entry, node, a);
     if (open)
         out.open = *open;
     node_pin(node);
@@ -141,7 +150,8 @@ int answer_attr(struct request_in *in, struct node *node, const struct iatt *a)
 {
     struct fuse_attr_out out = { 0 };
 
-    split_seconds(mount_options(in->m)->attribute_timeout_s, &out.attr_valid, &out.attr_valid_nsec);
+    if (!is_overtaken(in))
+        split_seconds(mount_options(in->m)->attribute_timeout_s, &out.attr_valid, &out.attr_valid_nsec);
     attr_fill(in->m, &out.attr, a);
     node_told(in->m, node, a);
     return answer(in, &out, sizeof(out));

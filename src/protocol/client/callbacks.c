@@ -2,6 +2,7 @@
 #include "core/mem.h"
 #include "protocol/client/client_internal.h"
 #include "rpc/handshake.h"
+#include "rpc/invalidate.h"
 #include "rpc/rpcgen_bridge.h"
 
 static void get_xdata(const char *data, u_int size, struct dict **ret_xdata)
@@ -96,10 +97,65 @@ static void child_changed(struct remote *s, bool is_up)
             s->me, &(struct event) { .kind = is_up ? EVENT_CHILD_UP : EVENT_CHILD_DOWN, .is_mute = !s->speaks_mortar });
 }
 
+/* ---- our own program ---- */
+
+struct held {
+    struct rpc_incoming *in;
+    struct event_hold hold;
+};
+
+/* Answers once everything above has let go of what it knew. */
+static FIBER void answer_when_released(void *arg)
+{
+    struct held *h = arg;
+    struct xdr_out o;
+
+    while (h->hold.count > 0)
+        (void)waitq_wait(&h->hold.released, NULL); /* whoever holds it always ends */
+    rpc_reply_begin(h->in, &o, 64);
+    xdr_put_u32(&o, 0);
+    rpc_reply_send(h->in, &o);
+    mem_free(h);
+}
+
+/* rpc/invalidate.h. The events go up now, in the order of the connection, so that answers that came before are known to
+ * be older. */
+static void invalidated_by_brick(struct remote *s, struct rpc_incoming *in)
+{
+    struct held *h = NEW(struct held);
+    uint32_t count = xdr_get_u32(&in->body);
+
+    if (!h || count > INVALIDATE_MAX) {
+        mem_free(h);
+        rpc_reply_error(in, RPC_ACCEPT_GARBAGE);
+        return;
+    }
+    h->in = in;
+    waitq_init(&h->hold.released);
+    for (uint32_t i = 0; i < count && !in->body.failed; i++) {
+        struct event e = { .kind = EVENT_INVALIDATE, .hold = &h->hold };
+
+        xdr_get_gfid(&in->body, &e.gfid);
+        const char *name = xdr_get_string(&in->body, 255);
+        e.name = name[0] ? name : NULL;
+        if (!in->body.failed)
+            notify_parents(s->me, &e);
+    }
+    if (fiber_spawn(s->me->env, "invalidated", answer_when_released, h) < 0) {
+        assert(h->hold.count == 0 || !"out of memory while others hold an event");
+        rpc_reply_error(in, RPC_ACCEPT_SYSTEM);
+        mem_free(h);
+    }
+}
+
 void remote_on_call(void *arg, struct rpc_incoming *in)
 {
     struct remote *s = arg;
 
+    if (in->head.program == PROGRAM_MORTAR && in->head.procedure == MORTAR_INVALIDATE) {
+        invalidated_by_brick(s, in);
+        return;
+    }
     if (in->head.program != PROGRAM_CALLBACK) {
         rpc_reply_error(in, RPC_ACCEPT_NO_PROGRAM);
         return;

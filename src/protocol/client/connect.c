@@ -1,6 +1,7 @@
 /* From nothing to a brick that answers: docs/protocol.md "Life cycle of connections". */
 #include "core/mem.h"
 #include "protocol/client/client_internal.h"
+#include "rpc/invalidate.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -161,6 +162,7 @@ static int setvolume_dict(struct remote *s, struct dict **ret_dict)
         { "volfile-key", s->me->graph->volfile_id },
         { "volfile-checksum", "0" },
         { "volume-id", s->volume_id[0] ? s->volume_id : NULL },
+        { INVALIDATE_KEY, "1" },
     };
 
     if (!d)

@@ -10,6 +10,7 @@ struct compound {
     uint32_t step_count, done;
     int64_t opened[COMPOUND_STEPS_MAX]; /* descriptor numbers that steps opened, else -1 */
     struct xdr_out steps;               /* answers so far */
+    struct changes changes;
 };
 
 /* Groups and the number of steps. */
@@ -64,6 +65,7 @@ static FIBER int one_step(struct compound *k, struct xdr_in *in)
         r = translate(k, st->w.fd2, &st->translated2);
     if (r == 0)
         r = step_run(k->c, &k->call, st);
+    interest_end(k->c, st, r, &k->changes);
     k->done++;
     k->opened[number] = r >= 0 && (proc == FOP_OPEN || proc == FOP_OPENDIR || proc == FOP_CREATE) ? st->number : -1;
     xdr_put_u32(&k->steps, proc);
@@ -99,6 +101,7 @@ FIBER void serve_compound(struct connection *c, struct rpc_incoming *in)
     int r = get_head(k, &in->body);
     while (r >= 0 && k->done < k->step_count)
         r = one_step(k, &in->body);
+    interest_tell(c, &k->changes);
     if (r == -EBADMSG || r == -ENOMEM)
         rpc_reply_error(in, r == -ENOMEM ? RPC_ACCEPT_SYSTEM : RPC_ACCEPT_GARBAGE);
     else

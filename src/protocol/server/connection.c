@@ -28,6 +28,7 @@ int64_t connection_fd_add(struct connection *c, struct fd *fd)
             return r;
     }
     c->fds[c->fd_free] = fd_ref(fd);
+    interest_opened(c, fd->inode, 1);
     return c->fd_free++;
 }
 
@@ -44,6 +45,7 @@ int connection_fd_close(struct connection *c, int64_t number)
         return -EBADF;
     c->fds[number] = NULL;
     c->fd_free = MIN(c->fd_free, (uint32_t)number);
+    interest_opened(c, fd->inode, -1);
     fd_unref(fd);
     return 0;
 }
@@ -158,6 +160,8 @@ static FIBER void on_closed(void *arg, int err)
     struct connection *c = arg;
 
     c->is_gone = true;
+    if (c->is_caching)
+        c->s->caching_count--;
     if (c->client) {
         TLOG(c->s->me, LOG_INFO, "client-gone", "client=%s uid=%s err=%s", c->client->name, c->client->uid,
              errno_name(err));
@@ -181,6 +185,7 @@ static void accept_stream(struct server *s, struct stream *stream, bool is_stand
         return;
     }
     c->s = s;
+    c->id = ++s->next_id;
     c->is_standalone = is_standalone;
     waitq_init(&c->drained);
     if (!stream_peer_address(stream, c->host, &c->port))

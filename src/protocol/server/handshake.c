@@ -2,6 +2,7 @@
 #include "core/mem.h"
 #include "protocol/server/server_internal.h"
 #include "rpc/handshake.h"
+#include "rpc/invalidate.h"
 #include "rpc/rpcgen_bridge.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -198,6 +199,8 @@ static int make_client(struct setvolume *v)
     c->client->opversion = (uint32_t)opversion;
     c->client->is_trusted = c->is_trusted;
     c->client->edge = c;
+    c->is_caching = dict_has(v->d, INVALIDATE_KEY);
+    c->s->caching_count += c->is_caching;
     c->peer->reader.max_bytes = RECORD_MAX_BYTES;
     return 0;
 }

@@ -463,6 +463,7 @@ FIBER int step_run(struct connection *c, struct call *call, struct step *st)
         r = resolve(c, st);
     if (r < 0)
         return r;
+    interest_begin(c, call, st);
     r = run_resolved(c, call, st);
     if (r < 0)
         return r;
@@ -520,6 +521,7 @@ void step_put_answer(struct connection *c, struct xdr_out *o, struct step *st, i
 FIBER void serve_fop(struct connection *c, struct rpc_incoming *in)
 {
     SCOPED_FREE struct step *st = NEW(struct step);
+    struct changes changes = { 0 };
     struct call call;
     struct xdr_out o;
 
@@ -542,6 +544,8 @@ FIBER void serve_fop(struct connection *c, struct rpc_incoming *in)
     st->translated2 = st->w.fd2;
     identity_call(c, &in->head.cred, &call);
     r = step_run(c, &call, st);
+    interest_end(c, st, r, &changes);
+    interest_tell(c, &changes);
     rpc_reply_begin(in, &o, 512);
     step_put_answer(c, &o, st, r, false);
     rpc_reply_send(in, &o);

@@ -248,6 +248,8 @@ static void server_dump(struct translator *me, struct dump *out)
     dump_printf(out, "accepted", "%llu", (unsigned long long)s->accepted);
     dump_printf(out, "refused", "%llu", (unsigned long long)s->refused);
     dump_printf(out, "requests", "%llu", (unsigned long long)s->requests);
+    dump_printf(out, "invalidations", "%llu", (unsigned long long)s->invalidations);
+    dump_printf(out, "invalidations-late", "%llu", (unsigned long long)s->invalidations_late);
     list_for_each (c, &s->connections, node) {
         snprintf(key, sizeof(key), "conn.%u", number++);
         dump_printf(out, key, "%s:%u client=%s section=%s in-flight=%u queued-bytes=%zu", c->host, c->port,
@@ -261,6 +263,8 @@ const struct translator_class server_class = {
     .state_size = sizeof(struct server),
     .options = server_options,
     .children_min = 1,
+    .uses_inode_ctx = true,
+    .inode_forget = interest_forget,
     .init = server_init,
     .fini = server_fini,
     .any_option = server_any_option,

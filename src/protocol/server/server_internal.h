@@ -9,6 +9,7 @@
  *   compound.c   - several in one message
  *   volfiles.c   - volume files handed out
  *   upcalls.c    - events for clients
+ *   interest.c   - who keeps copies of what, and must hear of changes
  */
 #pragma once
 
@@ -34,6 +35,9 @@ struct server {
     struct list connections;
     struct waitq ended; /* stop() waits here for connections */
     bool is_child_up;
+    uint32_t caching_count; /* connections that keep copies */
+    uint64_t next_id, change_number;
+    uint64_t invalidations, invalidations_late;
     struct groups_cache *groups;
     uint64_t accepted, refused, requests;
 };
@@ -47,8 +51,11 @@ struct connection {
     char host[64];      /* numeric; "" = unix socket */
     uint16_t port;
     bool is_gone;
+    uint64_t id; /* never used again */
 
     /* since SETVOLUME */
+    bool is_caching; /* interest.c: keeps copies and answers INVALIDATE */
+    bool is_late;    /* has not answered the last one yet */
     struct client *client;
     struct translator *bound; /* the section it asked for */
     char *username, *password;
@@ -97,6 +104,33 @@ void groups_cache_free(struct groups_cache *cache); /* accepts NULL */
 /* The call as whom the request of `cred` is done. Ends with call_done(). */
 FIBER void identity_call(struct connection *c, const struct rpc_cred *cred, struct call *call);
 
+/* interest.c */
+struct step;
+
+struct change { /* the inode gfid, or the name in the directory gfid */
+    struct gfid gfid;
+    char *name;
+};
+
+/* What a request has changed, to be told before it is answered. */
+struct changes {
+    struct change *list;
+    uint32_t count, room;
+};
+
+struct interest_before { /* the state when a step began */
+    uint64_t change_number;
+    struct gfid victims[2]; /* what the names of UNLINK, RMDIR and RENAME stood for; null: nobody cares */
+};
+
+FIBER void interest_begin(struct connection *c, struct call *call, struct step *st);
+/* After the step: its client is interested in what it was told, and what it changed is added to `changes`. */
+void interest_end(struct connection *c, struct step *st, int result, struct changes *changes);
+/* Tells all others and waits for them; empties `changes`. */
+FIBER void interest_tell(struct connection *c, struct changes *changes);
+void interest_opened(struct connection *c, struct inode *inode, int by); /* 1: a descriptor more; -1: one less */
+void interest_forget(struct translator *me, struct inode *inode, void *ctx);
+
 /* ops.c */
 struct step { /* one operation while it is done */
     struct fop_request w;
@@ -107,6 +141,7 @@ struct step { /* one operation while it is done */
     struct lock_range lock;
     int64_t number;                  /* of the descriptor that was opened */
     int64_t translated, translated2; /* descriptor numbers after FD_OF_STEP */
+    struct interest_before before;
 };
 /* Does the operation of st->w (read before) and leaves the result in st->r, st->number. Its result. */
 FIBER int step_run(struct connection *c, struct call *call, struct step *st);

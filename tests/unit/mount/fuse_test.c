@@ -366,7 +366,7 @@ KERNEL_TEST(read_within_the_size_the_kernel_knows_is_never_short)
     assert_int_equal(0, ASK(k, .opcode = FUSE_READ, .nodeid = id, ARGS(args)));
     assert_int_equal(5, k->in_bytes);
     release(k, id, fh);
-    while (k->m->notice_fibers > 0)
+    while (inval_is_busy(k->m))
         (void)waitq_wait(&k->m->idle, NULL);
 }
 
@@ -425,7 +425,7 @@ KERNEL_TEST(granted_lock_drops_data_before_the_answer)
     assert_int_equal(LOCK_UNLOCK, leaf_last(t->leaf)->command);
     assert_int_equal(0, leaf_last(t->leaf)->lock.length); /* to the end of everything */
     release(k, id, fh);
-    while (k->m->notice_fibers > 0)
+    while (inval_is_busy(k->m))
         (void)waitq_wait(&k->m->idle, NULL);
 }
 
@@ -454,7 +454,7 @@ static FIBER void interrupted_wait(struct test *t, struct kernel *k, bool at_onc
     assert_int_equal(-EINTR, kernel_receive(k, unique));
     t->leaf->answers[OP_LK] = NULL;
     release(k, id, fh);
-    while (k->m->notice_fibers > 0)
+    while (inval_is_busy(k->m))
         (void)waitq_wait(&k->m->idle, NULL);
 }
 
@@ -565,7 +565,7 @@ KERNEL_TEST(upcall_drops_what_the_kernel_has)
     struct fuse_getattr_in args = { 0 };
 
     notify_parents(t->leaf->me, &event);
-    while (k->m->notice_fibers > 0)
+    while (inval_is_busy(k->m))
         (void)waitq_wait(&k->m->idle, NULL);
     assert_int_equal(0, ASK(k, .opcode = FUSE_GETATTR, .nodeid = id, ARGS(args)));
     assert_int_equal(1, k->notices);
