@@ -14,6 +14,7 @@ struct debt {
     struct inode *inode;
     enum change change;
     uint32_t lost;
+    uint32_t marks[CHILDREN_MAX]; /* of ours, left on the bricks */
 };
 
 static void debt_free(struct replicate *s, struct debt *d)
@@ -24,28 +25,36 @@ static void debt_free(struct replicate *s, struct debt *d)
     mem_free(d);
 }
 
-void debt_add(struct translator *me, struct inode *inode, enum change change, uint32_t lost)
+static struct debt *debt_of(const struct session *session)
 {
-    struct replicate *s = replicate_of(me);
+    struct replicate *s = replicate_of(session->me);
     struct debt *d;
 
     list_for_each (d, &s->debts, of_all) {
-        if (d->inode == inode && d->change == change) {
-            d->lost |= lost;
-            return;
-        }
+        if (d->inode == session->inode && d->change == session->change)
+            return d;
     }
     d = s->debt_count < DEBTS_MAX ? NEW(struct debt) : NULL;
-    if (!d) {
-        TLOG(me, LOG_WARNING, "debt-dropped", "gfid=%s: a brick may have lost changes of it, which the next heal finds",
-             GFID_TEXT(&inode->gfid));
-        return;
-    }
-    d->inode = inode_ref(inode);
-    d->change = change;
-    d->lost = lost;
+    if (!d)
+        return NULL;
+    d->inode = inode_ref(session->inode);
+    d->change = session->change;
     list_add_tail(&s->debts, &d->of_all);
     s->debt_count++;
+    return d;
+}
+
+void debt_add(struct session *session, uint32_t lost)
+{
+    struct debt *d = debt_of(session);
+
+    if (!d) {
+        TLOG(session->me, LOG_WARNING, "debt-dropped", "gfid=%s: a brick may have lost changes; heal will compare",
+             GFID_TEXT(&session->inode->gfid));
+        return;
+    }
+    d->lost |= lost;
+    for_each_child(i, session->marked) d->marks[i] += session->marks[i];
 }
 
 static FIBER int pay(struct translator *me, const struct debt *d)
@@ -59,7 +68,7 @@ static FIBER int pay(struct translator *me, const struct debt *d)
     txn = txn_new(me, &call, &nothing, d->change);
     if (txn) {
         txn_claim(txn, d->inode, d->change);
-        r = txn_record(txn, d->lost);
+        r = txn_record(txn, d->lost, d->marks);
     }
     txn_free(txn);
     call_done(&call);

@@ -114,9 +114,18 @@ static void read_accusations(struct replicate *s, const struct testimony *t, enu
     for_each_child(i, t->ok) counters_read(s, change, i, t->fan->list[i].r.xdata, ret);
 }
 
-/* A mark without anybody at work means that a change was cut off, perhaps by a brick's loss of power, after which it
- * lacks more than that. Copies without a mark are certain, where there are any. */
-static uint32_t certain(uint32_t candidates, const struct accusations *a, bool is_at_work)
+/* Marks without anybody at work. Contents are on disk before their mark goes, so a copy without the mark that others
+ * have has lost it, with what was done under it (a brick lost power), or has not seen a change that was never
+ * answered: the marked ones are as good or better. */
+static uint32_t marked_ones(uint32_t candidates, const struct accusations *a, bool is_at_work)
+{
+    uint32_t marked = candidates & a->dirty;
+
+    return marked && !is_at_work ? marked : candidates;
+}
+
+/* Attributes may be lost after their mark was taken off elsewhere, and their own mark's removal with them. */
+static uint32_t unmarked_ones(uint32_t candidates, const struct accusations *a, bool is_at_work)
 {
     uint32_t unmarked = candidates & ~a->dirty;
 
@@ -186,13 +195,13 @@ static void judge(struct translator *me, struct inode_state *state, const struct
     ret->accused = accusations_accused(&a) & t->ok;
     ret->arbiter_is_good = (t->ok & s->arbiter & ~accusations_accused(&a)) != 0;
     ret->data = fit & ~accusations_accused(&a) & ~missed_in_session(state, contents);
-    ret->data = certain(ret->data, &a, busy);
     if (type == S_IFREG && !busy)
         ret->data = longest_copies(t, ret->data);
+    ret->data = marked_ones(ret->data, &a, busy);
     read_accusations(s, t, CHANGE_METADATA, &a);
     ret->accused |= accusations_accused(&a) & t->ok;
     ret->metadata = fit & ~accusations_accused(&a) & ~missed_in_session(state, CHANGE_METADATA);
-    ret->metadata = certain(ret->metadata, &a, busy);
+    ret->metadata = unmarked_ones(ret->metadata, &a, busy);
     if (!busy)
         ret->metadata = usual_attributes(t, ret->metadata);
 }

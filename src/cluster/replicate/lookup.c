@@ -154,7 +154,8 @@ static FIBER int decide(struct look *l)
         same = agreeing(l, yes, like);
     }
     /* Being made just now, and not by enough yet; or removed by enough. */
-    if (no && children_quorum(l->me, same) < 0 && (parent_is_locked(l) || children_quorum(l->me, no) == 0))
+    if (no && children_quorum(l->me, same) < 0 &&
+        (parent_is_locked(l) || 2 * mask_count(no) > replicate_of(l->me)->child_count))
         return -ENOENT;
     l->ok = agreeing(l, l->ok, like);
     return 0;

@@ -346,9 +346,9 @@ uint32_t session_holders(const struct session *session, uint32_t children);
 
 /* ---- debts (debt.c) ---- */
 
-/* These children lost something of this inode, and too few others were within reach to record it: do it as soon as
- * enough are back. */
-void debt_add(struct translator *me, struct inode *inode, enum change change, uint32_t lost);
+/* These children lost something of the session's inode, and too few others are within reach to record it: do it as soon
+ * as enough are back. Until then the session's marks stay on the bricks. */
+void debt_add(struct session *session, uint32_t lost);
 /* Children changed: pay what can be paid, in the background. */
 void debts_pay(struct translator *me);
 void debts_forget(struct translator *me);
@@ -366,9 +366,9 @@ struct txn {
     struct call own;   /* same identity; not cancelled once begun */
     const struct request *q;
     enum change change;
-    bool is_idempotent; /* may be repeated, so may ride */
-    bool is_debt;       /* only records; see debt.c */
-    bool makes_inode;   /* q->inode is new */
+    bool is_idempotent;         /* may be repeated, so may ride */
+    const uint32_t *debt_marks; /* not NULL: only records; by child, marks that go when it is done (debt.c) */
+    bool makes_inode;           /* q->inode is new */
     struct claim claim[CLAIMS_MAX];
     unsigned claim_count;
     struct dict *ending[CLAIMS_MAX]; /* takes the marks off an inode that goes; by claim */
@@ -382,7 +382,7 @@ struct txn {
 /* Runs the change described by q and the claims; the reply of one good child lands in r. */
 FIBER int txn_run(struct txn *txn, struct reply *r);
 /* Joins the sessions, changes nothing, and records that `missed` are behind. */
-FIBER int txn_record(struct txn *txn, uint32_t missed);
+FIBER int txn_record(struct txn *txn, uint32_t missed, const uint32_t *marks);
 /* On the heap: it is large. */
 struct txn *txn_new(struct translator *me, struct call *call, const struct request *q, enum change change);
 void txn_free(struct txn *txn);

@@ -1,7 +1,7 @@
 /* cluster/replicate/session_close.c - taking marks off and unlocking, in one compound per child.
  *
- * Before the mark of a file goes, what was written under it must be on disk everywhere: a brick that loses power after
- * that has no record that it lost something. Children that missed a change were recorded as such before the change was
+ * Before a mark goes, what was done under it must be on disk everywhere: a brick that loses power after that has no
+ * record that it lost something. Children that missed a change were recorded as such before the change was
  * answered; their own mark stays, for heal to take off.
  */
 #include "cluster/replicate/replicate_internal.h"
@@ -113,6 +113,13 @@ FIBER void session_release(struct session *session, uint32_t children, uint32_t 
     call_done(&call);
 }
 
+/* GlusterFS bricks sync directories only by descriptor; their names survive as they do there. */
+static uint32_t cannot_sync(const struct fan *fan)
+{
+    return fan_failed_with(fan, -EISDIR) | fan_failed_with(fan, -EINVAL) | fan_failed_with(fan, -EBADF) |
+           fan_failed_with(fan, -EOPNOTSUPP);
+}
+
 /* What was written is on disk on all of `children` afterwards, except on those returned. */
 static FIBER uint32_t sync_data(struct session *session, uint32_t children)
 {
@@ -127,7 +134,7 @@ static FIBER uint32_t sync_data(struct session *session, uint32_t children)
     fan = fan_new(session->me, &call, children, &q);
     if (fan) {
         fan_run(fan);
-        lost = children & ~fan_ok(fan);
+        lost = children & ~fan_ok(fan) & ~cannot_sync(fan);
         /* The file is gone everywhere: nothing to keep. */
         if (lost == children && fan_failed_with(fan, fan_worst(fan)) == children &&
             (fan_worst(fan) == -ESTALE || fan_worst(fan) == -ENOENT))
@@ -154,7 +161,8 @@ FIBER void session_close_now(struct session *session)
 
     if (session->keep_dirty || !session->is_marked_session)
         unmark = 0;
-    if (unmark && session->is_unstable && s->ensure_durability) {
+    if (unmark && s->ensure_durability &&
+        (session->is_unstable || (session->change == CHANGE_ENTRY && session->has_volatile))) {
         uint32_t not_synced = sync_data(session, unmark);
 
         unmark &= ~not_synced;
@@ -163,10 +171,9 @@ FIBER void session_close_now(struct session *session)
     if (lost && !session->keep_dirty)
         known_bad(session->me, session->inode, session->change, lost);
     if (lost && !session->keep_dirty && (children_quorum(session->me, unmark) < 0 || !(unmark & session->good))) {
-        /* Too few to say that the others are behind. But these have all of it, and show it by having no mark. */
-        debt_add(session->me, session->inode, session->change, lost);
-        unmark &= session->good;
-        lost = 0;
+        /* Too few to say that the others are behind: until that can be said, the marks tell that copies may differ. */
+        debt_add(session, lost);
+        unmark = lost = 0;
     }
     session->locked = 0;
     session_release(session, locked, unmark, unmark ? lost : 0);

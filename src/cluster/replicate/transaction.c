@@ -519,7 +519,7 @@ static FIBER int record_in_rounds(struct txn *txn, uint32_t missed, uint32_t goo
         uint32_t recorded = record_round(txn, missed, holders);
 
         /* A debt is paid while those that are behind are within reach too: then everybody sees it who asks all. */
-        if (children_quorum(txn->me, txn->is_debt ? recorded | missed : recorded) < 0 || !(recorded & good)) {
+        if (children_quorum(txn->me, txn->debt_marks ? recorded | missed : recorded) < 0 || !(recorded & good)) {
             keep_dirty(txn);
             return -ENOTCONN;
         }
@@ -537,14 +537,14 @@ static FIBER int record_missed(struct txn *txn, uint32_t missed)
 {
     uint32_t good = good_of(txn);
     struct session *session = txn->claim[0].session;
-    bool is_shared = txn->change != CHANGE_ENTRY && !txn->is_debt;
+    bool is_shared = txn->change != CHANGE_ENTRY && !txn->debt_marks;
     int r;
 
     note_missed(txn, missed, false);
     /* Changes that run at the same time have the same to record: once is enough. */
     while (is_shared && (session->recording & missed) && !is_recorded(txn, missed))
         (void)waitq_wait(&session->waiting, NULL); /* woken when the record is written */
-    if (!missed || (!txn->is_debt && is_recorded(txn, missed)))
+    if (!missed || (!txn->debt_marks && is_recorded(txn, missed)))
         return 0;
     replicate_of(txn->me)->blames++;
     if (!is_shared)
@@ -647,19 +647,26 @@ FIBER int txn_run(struct txn *txn, struct reply *r)
     return result;
 }
 
-FIBER int txn_record(struct txn *txn, uint32_t missed)
+FIBER int txn_record(struct txn *txn, uint32_t missed, const uint32_t *marks)
 {
+    struct session *session;
     int result = children_admit(txn->me);
 
     if (result == 0)
         result = join_all(txn);
     if (result < 0)
         return result;
-    txn->is_debt = true;
+    session = txn->claim[0].session;
+    txn->debt_marks = marks;
     txn->ok = targets_of(txn) & ~missed;
     result = children_quorum(txn->me, txn->ok | missed) < 0 || !(txn->ok & good_of(txn)) ? -ENOTCONN : 0;
     if (result == 0)
         result = record_missed(txn, missed);
+    for_each_child(i, txn->ok)
+    {
+        if (result == 0)
+            session->marks[i] += marks[i]; /* go when the session closes */
+    }
     leave_all(txn);
     return result;
 }
