@@ -83,12 +83,13 @@ done_testing() {
     exit 0
 }
 
-# wait_for SECONDS COMMAND...: until the command succeeds, with a deadline; its status tells.
+# wait_for SECONDS COMMAND...: until the command succeeds, with a deadline; its status tells. The output of the last try
+# is shown when none succeeded.
 wait_for() {
     local end=$((${EPOCHREALTIME/./} + $1 * 1000000))
     shift
     until "$@" >/dev/null 2>&1; do
-        [ "${EPOCHREALTIME/./}" -lt "$end" ] || return 1
+        if [ "${EPOCHREALTIME/./}" -ge "$end" ]; then "$@"; return; fi
         sleep 0.05
     done
 }
