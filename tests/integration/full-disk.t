@@ -9,7 +9,6 @@ truncate -s 200M "$T/disk.img"
 mkfs.ext4 -q -m 0 "$T/disk.img" || skip_all "no ext4 image can be made"
 losetup -f >/dev/null 2>&1 || skip_all "no loop devices here"
 mount -o loop "$T/disk.img" "$T/vol/b1" || skip_all "no loop mounts here"
-[ "$BRICK" != glusterfsd ] || mkdir -p "$T/vol/b1/.glusterfs/indices"
 used() { df --output=used -k "$T/vol/b1" | tail -n 1 | tr -d ' '; }
 used_percent() { df -k "$T/vol/b1" | awk 'NR == 2 { printf "%.1f\n", 100 * $3 / ($3 + $4) }'; }
 

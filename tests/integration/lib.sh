@@ -41,8 +41,8 @@ done
 
 # ---- Life of the test -------------------------------------------------------------------------------------------
 
-name=$(basename "$0" .t)
-T=$(mktemp -d "${TMPDIR:-/tmp}/mortar-$name.XXXXXX") || exit 1
+test_name=$(basename "$0" .t)
+T=$(mktemp -d "${TMPDIR:-/tmp}/mortar-$test_name.XXXXXX") || exit 1
 ns_prefix=mt$$
 declare -A brick_pid brick_command brick_ns mount_pid mount_ns
 chmod 0755 "$T" # other users work in the mounts
@@ -124,6 +124,8 @@ start_brick() {
     [[ $file == /* ]] || file=$T/$file
     [[ $file == *.vol ]] || file=$file.vol
     id=$(brick_id "$file"); tag=${id//\//-}
+    # the real brick process leaves making this to glusterd
+    if [ "$BRICK" = glusterfsd ] && grep -q features/index "$file"; then mkdir -p "$(brick_dir "$id")/.glusterfs/indices"; fi
     brick_ns[$id]=$ns
     brick_command[$id]="$under $BRICK -f $file -p $T/run/$tag.pid -l $T/log/$tag.log --process-name brick $*"
     restart_brick "$id"
@@ -153,6 +155,10 @@ kill_brick() { # kill_brick ID [SIGNAL]: waits for the end
     local p=${brick_pid[$1]}
     end_pid "$p" "${2:-KILL}"
     wait_for 10 is_gone "$p"
+}
+stop_bricks() { # all that run
+    local id
+    for id in "${!brick_pid[@]}"; do stop_brick "$id"; unset "brick_pid[$id]"; done
 }
 stop_brick() { kill_brick "$1" TERM; }
 pause_brick() { end_pid "${brick_pid[$1]}" STOP; }

@@ -54,12 +54,12 @@ for count in 1 2; do
         is "$(cat "$T/m2/later") $(readlink "$T/m2/late-link")" "later later" "$p: the brick that was away is not read while it is stale"
     fi
     stop_mount "$T/m$count"
-    for id in "${!brick_pid[@]}"; do stop_brick "$id"; unset "brick_pid[$id]"; done
+    stop_bricks
     start_bricks $v
     start_mount $v "$T/m$count"
     check "$T/m$count" "$p, later with the capability"
     ok "$p, later with the capability: new files" sh -c "echo new > $T/m$count/new && ln -s new $T/m$count/newlink"
     stop_mount "$T/m$count"
-    for id in "${!brick_pid[@]}"; do stop_brick "$id"; unset "brick_pid[$id]"; done
+    stop_bricks
 done
 done_testing

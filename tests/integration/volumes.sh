@@ -67,8 +67,6 @@ volume() {
     for ((i = 1; i <= count; i++)); do
         brick_directory=$T/$volume_name/b$i
         mkdir -p "$brick_directory"
-        # the real brick process leaves making these to glusterd
-        [ "$BRICK" != glusterfsd ] || mkdir -p -m 0700 "$brick_directory/.glusterfs/indices"
         if [ $server_side = 1 ]; then
             mirror_server_file "$i" > "$T/$volume_name/brick$i.vol"
             { client_section "$volume_name-server" "${hosts[i - 1]:-127.0.0.1}" $((base + i - 1)) mirror "$client"
