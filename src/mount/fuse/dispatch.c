@@ -88,8 +88,33 @@ static void forget(struct request_in *in)
     }
 }
 
+/* What may be given up halfway when nobody will see the result: questions. Not changes, and not what a process that is
+ * ending still has to do: its close gives its locks back. */
+static bool is_question(uint32_t opcode)
+{
+    switch (opcode) {
+    case FUSE_LOOKUP:
+    case FUSE_GETATTR:
+    case FUSE_READLINK:
+    case FUSE_READ:
+    case FUSE_STATFS:
+    case FUSE_FSYNC:
+    case FUSE_GETXATTR:
+    case FUSE_LISTXATTR:
+    case FUSE_OPENDIR:
+    case FUSE_READDIR:
+    case FUSE_READDIRPLUS:
+    case FUSE_FSYNCDIR:
+    case FUSE_GETLK:
+    case FUSE_ACCESS:
+    case FUSE_LSEEK: return true;
+    default: return false;
+    }
+}
+
 /* A signal reached the caller. Waiting for a lock ends with EINTR; other operations go on, as on a local disk, unless
- * the signal is SIGKILL: then nobody will see the result, and a caller stuck behind a dead brick can go. */
+ * the signal is SIGKILL and it is a question: then nobody will see the answer, and a caller stuck behind a dead brick can
+ * go. */
 static void interrupt(struct request_in *in)
 {
     const struct fuse_interrupt_in *args = (const void *)in->args;
@@ -103,7 +128,8 @@ static void interrupt(struct request_in *in)
     if (!target || target->is_answered)
         return;
     in->m->count.interrupts++;
-    if (target->head.opcode == FUSE_SETLKW || thread_has_sigkill(target->head.pid))
+    if (target->head.opcode == FUSE_SETLKW ||
+        (is_question(target->head.opcode) && thread_has_sigkill(target->head.pid)))
         scope_cancel(&target->call.scope);
 }
 
