@@ -92,6 +92,12 @@ int mdata_create(struct posix *s, struct pnode *n, const struct xnode *x, const 
     return mdata_store(s, n, x, &m);
 }
 
+static bool same_times(const struct mdata_times *a, const struct mdata_times *b)
+{
+    return a->ctime == b->ctime && a->mtime == b->mtime && a->atime == b->atime && a->ctime_nsec == b->ctime_nsec &&
+           a->mtime_nsec == b->mtime_nsec && a->atime_nsec == b->atime_nsec;
+}
+
 static int mdata_raise(struct posix *s, struct pnode *n, const struct pfile *f, uint32_t flags, int64_t at_s,
                        uint32_t at_ns)
 {
@@ -110,7 +116,7 @@ static int mdata_raise(struct posix *s, struct pnode *n, const struct pfile *f, 
         raise_time(&m.mtime, &m.mtime_nsec, at_s, at_ns);
     if (flags & TIME_ATIME)
         raise_time(&m.atime, &m.atime_nsec, at_s, at_ns);
-    if (n->has_mdata && memcmp(&m, &n->mdata, sizeof m) == 0)
+    if (n->has_mdata && same_times(&m, &n->mdata))
         return 0;
     int r = mdata_store(s, n, &x, &m);
     if (r != -ENOSPC && r != -EDQUOT)

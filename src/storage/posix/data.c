@@ -490,7 +490,7 @@ FIBER int posix_copy_range(struct translator *me, struct call *call, const struc
         e = open_checked(to, O_RDWR);
     if (e == 0)
         e = posix_room_check(s, call, q->xdata, q->size);
-    if (e < 0)
+    if (e != 0)
         return e;
     SCOPED_FREE struct copy_job *j = NEW(struct copy_job);
     if (!j)

@@ -73,7 +73,7 @@ static FIBER int birth_start(struct birth *b, struct inode *parent, const char *
     int e = posix_room_check(s, b->call, b->q->xdata, NEW_ENTRY_BYTES);
     if (e == 0)
         e = pnode_dir(b->me, parent, &b->dir);
-    if (e < 0)
+    if (e != 0)
         return e;
     b->dir_node = pnode_of(b->me, parent);
     b->node = pnode_of(b->me, b->q->inode);

@@ -39,8 +39,10 @@ static int victim_look(struct translator *me, struct pfile *dir, const char *nam
             return e;
         struct xnode x = xnode_of_file(s, v->file);
         e = px_get_gfid(s, &x, &v->gfid);
-        if (e < 0 && e != -ENODATA)
+        if (e < 0 && e != -ENODATA) {
+            pfile_unref(take(v->file));
             return e;
+        }
         if (e == 0)
             v->node = pnode_find(me, &v->gfid);
     }
@@ -213,7 +215,7 @@ FIBER int posix_unlink(struct translator *me, struct call *call, const struct re
     e = pfile_iatt(s, dir_node, dir, &pre);
     if (e == 0)
         e = victim_look(me, dir, q->name, &v);
-    if (e < 0)
+    if (e != 0)
         return e;
     e = check_unlink(s, q, &v);
     if (e == 0)
@@ -288,7 +290,7 @@ FIBER int posix_rmdir(struct translator *me, struct call *call, const struct req
     e = pfile_iatt(s, dir_node, dir, &pre);
     if (e == 0)
         e = victim_look(me, dir, q->name, &v);
-    if (e < 0)
+    if (e != 0)
         return e;
     e = rmdir_now(s, q, dir, &v);
     if (e == 0) {

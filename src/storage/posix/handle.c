@@ -304,7 +304,7 @@ char *handle_dir_path(struct posix *s, const struct gfid *g, int *ret)
         int r = depth < DEPTH_MAX ? handle_read_dir(s, &at, text) : -ELOOP;
         if (r == 0)
             r = handle_parse_dir_text(text, &parent, &name);
-        if (r < 0) {
+        if (r != 0) {
             *ret = r == -EINVAL ? -ENOTDIR : r;
             return NULL;
         }

@@ -290,8 +290,10 @@ static FIBER int lookup_name(struct translator *me, struct call *call, const str
     SCOPED(inode_unref) struct inode *inode = NULL;
     struct pnode *n = NULL;
     e = adopt(me, q, dir, &f, &inode, &n);
-    if (e == 0)
-        e = fill(me, call, q, n, &f, r);
+    if (e != 0)
+        return e;
+    assert(n);
+    e = fill(me, call, q, n, &f, r);
     if (e == 0)
         e = pfile_iatt(s, dir_node, dir, &r->post);
     return e;

@@ -71,6 +71,7 @@ void pnode_drop_file(struct posix *s, struct pnode *n)
 {
     if (!n->file)
         return;
+    assert(s->nodes);
     HASH_DELETE(hh, s->nodes, n);
     list_del(&n->lru);
     s->node_files--;
@@ -89,8 +90,8 @@ void pnode_set_file(struct posix *s, struct pnode *n, struct pfile *f)
     HASH_ADD(hh, s->nodes, ino, sizeof n->ino, n);
     list_add_tail(&s->node_lru, &n->lru);
     s->node_files++;
-    while (s->node_files > s->node_files_max)
-        pnode_drop_file(s, list_first(&s->node_lru, struct pnode, lru));
+    while (s->node_files > s->node_files_max && !list_empty(&s->node_lru))
+        pnode_drop_file(s, list_entry(s->node_lru.next, struct pnode, lru));
 }
 
 void pnode_free(struct posix *s, struct pnode *n)
@@ -140,6 +141,7 @@ FIBER int pnode_file(struct translator *me, struct inode *inode, struct pfile **
     }
     if (j.r < 0)
         return j.r == -ENOENT ? -ESTALE : j.r;
+    assert(j.file);
     n->is_unlinked = j.is_unlinked;
     if (!j.is_unlinked)
         n->has_handle = true;
@@ -152,7 +154,7 @@ FIBER int pnode_dir(struct translator *me, struct inode *inode, struct pfile **r
 {
     SCOPED(pfile_unref) struct pfile *f = NULL;
     int r = pnode_file(me, inode, &f);
-    if (r < 0)
+    if (r != 0)
         return r;
     if (f->type != S_IFDIR)
         return -ENOTDIR;

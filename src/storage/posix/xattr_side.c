@@ -51,6 +51,25 @@ static int side_find(struct posix *s, uint64_t ino, struct gfid *ret_gfid)
     return 0;
 }
 
+/* Walks the pairs. Returns false at the end or where the bytes are broken. */
+static bool side_next(const struct side *f, size_t *at, const char **ret_name, size_t *ret_name_len,
+                      const uint8_t **ret_value, size_t *ret_size)
+{
+    if (*at < 4)
+        *at = 4;
+    if (f->used - *at < 8)
+        return false;
+    size_t name_len = get_be32(f->bytes + *at), size = get_be32(f->bytes + *at + 4);
+    if (name_len > f->used - *at - 8 || size > f->used - *at - 8 - name_len)
+        return false;
+    *ret_name = (const char *)f->bytes + *at + 8;
+    *ret_name_len = name_len;
+    *ret_value = f->bytes + *at + 8 + name_len;
+    *ret_size = size;
+    *at += 8 + name_len + size;
+    return true;
+}
+
 /* The whole file, or an empty set. */
 static int side_load(struct posix *s, const struct gfid *g, struct side *ret)
 {
@@ -72,26 +91,12 @@ static int side_load(struct posix *s, const struct gfid *g, struct side *ret)
     if (n < 4 || memcmp(ret->bytes, SIDE_MAGIC, 4) != 0)
         return -EIO;
     ret->used = (size_t)n;
-    return 0;
-}
-
-/* Walks the pairs. Returns false at the end or where the bytes are broken. */
-static bool side_next(const struct side *f, size_t *at, const char **ret_name, size_t *ret_name_len,
-                      const uint8_t **ret_value, size_t *ret_size)
-{
-    if (*at < 4)
-        *at = 4;
-    if (f->used - *at < 8)
-        return false;
-    size_t name_len = get_be32(f->bytes + *at), size = get_be32(f->bytes + *at + 4);
-    if (name_len > f->used - *at - 8 || size > f->used - *at - 8 - name_len)
-        return false;
-    *ret_name = (const char *)f->bytes + *at + 8;
-    *ret_name_len = name_len;
-    *ret_value = f->bytes + *at + 8 + name_len;
-    *ret_size = size;
-    *at += 8 + name_len + size;
-    return true;
+    const char *name;
+    const uint8_t *value;
+    size_t len, size, at = 4;
+    while (side_next(ret, &at, &name, &len, &value, &size))
+        ;
+    return at == ret->used ? 0 : -EIO; /* damaged: nothing may be added behind what cannot be read */
 }
 
 /* Offset of the pair and its length; 0: not there. */
