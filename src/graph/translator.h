@@ -63,6 +63,7 @@ struct dump;
  *   mkdir        q: parent name inode mode umask                 r: stat, pre, post
  *   symlink      q: parent name inode text (target) umask        r: stat, pre, post
  *   create       q: parent name inode fd flags mode umask        r: stat, pre, post      (fd is opened)
+ *                (a name that exists with another gfid: EEXIST, with or without O_EXCL; the caller looks it up, opens)
  *   link         q: inode, parent2 name2 (the new name)          r: stat, pre2, post2
  *   unlink       q: parent name [inode] flags                    r: pre, post
  *   rmdir        q: parent name [inode] flags (1 = recursive)    r: pre, post
