@@ -74,6 +74,11 @@ FIBER int replicate_lk(struct translator *me, struct call *call, const struct re
 
     if (!q->lock)
         return -EINVAL;
+    struct inode_state *state = q->command == LOCK_GET ? NULL : inode_state(me, q->inode);
+    if (state)
+        state->was_locked = true;
+    else if (q->command != LOCK_GET)
+        return -ENOMEM;
     if (q->command == LOCK_UNLOCK || (q->lock->type == LOCK_NONE && q->command != LOCK_GET)) {
         held_lock_note(me, call, q);
         return unlock_everywhere(me, call, q, r);

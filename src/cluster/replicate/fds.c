@@ -123,8 +123,14 @@ static FIBER int close_everywhere(struct translator *me, struct call *call, cons
 
 FIBER int replicate_flush(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
-    int ret = close_everywhere(me, call, q, r);
-    held_lock_flushed(me, q->inode, call->client, &call->lk_owner);
+    struct inode_state *state = inode_state(me, q->inode);
+    int ret = 0;
+
+    /* All that children do at a flush is to drop the owner's POSIX locks; and errors of writes came with the writes. */
+    if (!state || state->was_locked) {
+        ret = close_everywhere(me, call, q, r);
+        held_lock_flushed(me, q->inode, call->client, &call->lk_owner);
+    }
     struct session *session = session_find(me, q->inode, CHANGE_DATA);
 
     /* The session itself may hold one. */

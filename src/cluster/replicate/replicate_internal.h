@@ -221,6 +221,7 @@ struct inode_state {
     uint64_t contended_ns;  /* when another client last wanted it */
     struct held_lock *held; /* POSIX locks granted through us; those of open descriptors only */
     uint64_t held_version;  /* raised whenever `held` changes */
+    bool was_locked;        /* somebody asked for a POSIX lock through us: a close has to tell the children */
 };
 
 /* Made on first use; NULL for lack of memory. */
@@ -263,7 +264,7 @@ struct session {
     struct waitq waiting; /* for a change of state, or for an earlier claim to end */
     struct list claims;   /* in order of arrival */
     struct timer timer;
-    struct lk_owner owner;
+    struct lk_owner owner; /* that of the inode's other session while both are open: its whole range meets ours */
     struct call lock_call; /* of the fiber that waits for locks; cancelled at stop */
     bool is_waiting;       /* that fiber runs */
 

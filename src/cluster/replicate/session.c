@@ -272,10 +272,24 @@ static FIBER void opening_fiber(void *arg)
     replicate_fiber_ended(me);
 }
 
+/* The ranges of an inode's data and attributes overlap, so its two sessions would keep each other out. Locks of one
+ * owner do not; but they overtake those who wait, so where somebody does we queue up like everybody. */
+static void choose_owner(struct session *session)
+{
+    const struct inode_state *state = inode_state(session->me, session->inode);
+    const struct session *other = session->change == CHANGE_DATA       ? state->session[CHANGE_METADATA]
+                                  : session->change == CHANGE_METADATA ? state->session[CHANGE_DATA]
+                                                                       : NULL;
+
+    if (other && other->state != SESSION_CLOSED && !other->contended_ns)
+        session->owner = other->owner;
+    else
+        lk_owner_from_u64(&session->owner, ++replicate_of(session->me)->next_owner);
+}
+
 static void begin_opening(struct session *session, const struct claim *claim, struct fd *fd)
 {
-    struct replicate *s = replicate_of(session->me);
-
+    choose_owner(session);
     session->state = SESSION_OPENING;
     session->refs++;
     session->is_marked_session = claim->wants_mark;
@@ -286,7 +300,6 @@ static void begin_opening(struct session *session, const struct claim *claim, st
     memset(session->marks, 0, sizeof(session->marks));
     session->keep_dirty = session->is_unstable = session->has_volatile = false;
     session->contended_ns = session->served = 0;
-    lk_owner_from_u64(&session->owner, ++s->next_owner);
 }
 
 /* 1: open, and the claim has joined; 0: being opened in the background; else the error. */
