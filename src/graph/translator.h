@@ -68,6 +68,7 @@ struct dump;
  *   unlink       q: parent name [inode] flags                    r: pre, post
  *   rmdir        q: parent name [inode] flags (1 = recursive)    r: pre, post
  *   rename       q: parent name parent2 name2 [inode] [inode2: what is overwritten] flags (RENAME_*)
+ *                   valid (RENAME_ONTO_NOTHING: name2 led nowhere a moment ago)
  *                                                                r: stat, pre, post (old parent), pre2, post2 (new)
  *   open         q: inode fd flags                                                       (fd is opened)
  *   opendir      q: inode fd
@@ -141,6 +142,8 @@ struct dump;
     X(GETACTIVELK, getactivelk, OP_INODE)                        \
     X(IPC, ipc, 0)                                               \
     X(COMPOUND, compound, 0)
+
+#define RENAME_ONTO_NOTHING 1u /* a hint, as inode2 is */
 
 enum op_needs { OP_INODE = 1, OP_FD = 2, OP_PARENT = 4, OP_PARENT2 = 8, OP_CHANGES = 16 };
 

@@ -153,7 +153,7 @@ FIBER int replicate_rename(struct translator *me, struct call *call, const struc
     if (!txn)
         return -ENOMEM;
     /* Only a directory can replace one. */
-    if (!replaced && (!q->inode || q->inode->type == S_IFDIR || q->inode->type == 0)) {
+    if (!replaced && !(q->valid & RENAME_ONTO_NOTHING) && (!q->inode || q->inode->type == S_IFDIR || q->inode->type == 0)) {
         int ret = find_directory(me, call, q->parent2, q->name2, &replaced);
 
         if (ret < 0)

@@ -38,6 +38,7 @@ void mount_free(struct mount *m)
     assert(m->running == 0 && !m->is_reading);
     inval_free_all(m);
     node_free_all(m);
+    recent_free(m);
     buf_unref(m->body);
     buffer_store_release(m->buffers);
     group_cache_free(m->group_cache);

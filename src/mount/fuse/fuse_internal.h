@@ -35,6 +35,7 @@
 #define FUSE_STEADY_NS      1000000000u /* see above, "What the kernel believes" */
 #define FUSE_NOTIFY_RUNNING 4           /* notifications written at a time, each holding a pool thread */
 #define FUSE_NOTIFY_QUEUED  65536       /* beyond that, upcalls are dropped and time-outs must do */
+#define FUSE_RECENT_NAMES   16
 #define FUSE_DIR_BATCH      (64u * 1024u)
 #define FUSE_DIR_FRESH_NS   500000000u /* attributes of a batch older than this are not told to the kernel */
 
@@ -70,6 +71,15 @@ struct told {
     uint32_t mtime_nsec, ctime_nsec;
 };
 
+/* What a name led to when it was last looked up or changed through us. */
+struct recent_name {
+    struct gfid parent;
+    uint32_t hash;
+    char *name;
+    struct gfid gfid; /* null: nothing is there */
+    uint64_t at_ns;
+};
+
 struct node {
     struct gfid gfid;
     uint32_t type;
@@ -83,6 +93,8 @@ struct node {
     uint64_t spare_ns;
     bool has_posix_locks; /* somebody here has locked it: close must tell the bricks */
     uint64_t locked_ns;   /* directory: when a file in it was locked last; 0 = never. See names_are_shared() */
+    struct iatt *own;     /* directory: its attributes after our last change of its names; see names.c */
+    uint64_t own_ns;      /* when they came */
     struct told told;
     bool told_is_set;    /* false: nothing is known, the next open must drop the cache */
     uint64_t told_ns;    /* when `told` was first seen */
@@ -170,6 +182,8 @@ struct mount {
     uint8_t head[FUSE_HEAD_BYTES];
     struct group_cache *group_cache;
     struct stale stale[64];        /* by thread number */
+    struct recent_name recent[FUSE_RECENT_NAMES];
+    unsigned recent_next;
     struct lane lanes[LANE_COUNT]; /* inval.c */
     uint64_t upcalls;              /* what answers a request that began before the last one must not be kept */
     struct counters count;
@@ -203,6 +217,8 @@ void answer_error(struct request_in *in, int err);
 /* Inode found or made: counts the lookup and answers. `open` may be NULL. Notes what the kernel is told. */
 int answer_entry(struct request_in *in, struct node *node, const struct iatt *a, const struct fuse_open_out *open);
 int answer_attr(struct request_in *in, struct node *node, const struct iatt *a);
+/* The same for attributes that are `age_ns` old already. */
+int answer_old_attr(struct request_in *in, struct node *node, const struct iatt *a, uint64_t age_ns);
 void attr_fill(struct mount *m, struct fuse_attr *out, const struct iatt *a);
 void entry_fill(struct request_in *in, struct fuse_entry_out *out, struct node *node, const struct iatt *a);
 int fuse_error(int r); /* what the kernel may be told for an internal error */
@@ -232,6 +248,22 @@ void node_wrote(struct mount *m, struct node *node, uint64_t end, const struct i
 struct handle *handle_new(struct node *node, struct fd *fd, uint32_t flags); /* takes its own reference of fd */
 void handle_free(struct mount *m, struct handle *h);                         /* may free the node */
 struct handle *handle_by_id(uint64_t fh);
+
+/* ---- names.c: what the kernel asks twice ---- */
+/* The name leads to `gfid` now, or (NULL) nowhere. */
+void recent_note(struct mount *m, const struct gfid *parent, const char *name, const struct gfid *gfid);
+/* What it led to a moment ago; NULL: not known. Others may have changed it since, so this is a hint. */
+const struct recent_name *recent_find(struct mount *m, const struct gfid *parent, const char *name);
+void recent_forget(struct mount *m, const struct gfid *parent, const char *name);
+void recent_free(struct mount *m);
+/* The directory's attributes after a change of its names, as the brick told with the change. Not set: they are not
+ * known any more. */
+void own_attr_note(struct request_in *in, struct node *dir, const struct iatt *post);
+/* All that is known is void: somebody else changed it, or we changed it otherwise. */
+void own_attr_forget(struct node *dir);
+/* NULL, or attributes that the kernel could still have if it had not dropped them for our own change. *ret_age_ns says
+ * how old they are. */
+const struct iatt *own_attr(struct mount *m, const struct node *dir, uint64_t *ret_age_ns);
 
 /* ---- groups.c ---- */
 struct group_cache *group_cache_new(void);

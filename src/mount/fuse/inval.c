@@ -260,6 +260,7 @@ void inval_upcall(struct mount *m, const struct event *event)
     m->upcalls++;
     if (!node)
         return;
+    own_attr_forget(node);
     if (event->name) {
         post_held(m, entry_notice(m, node, event->name), node, event->hold);
         return;

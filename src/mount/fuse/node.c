@@ -47,6 +47,7 @@ static void node_free(struct mount *m, struct node *node)
     fd_unref(node->spare);
     inode_unref(node->inode);
     mem_free(node->name);
+    mem_free(node->own);
     if (node != &m->root)
         mem_free(node);
 }
@@ -96,6 +97,7 @@ void node_free_all(struct mount *m)
     while ((h = list_first(&m->root.handles, struct handle, of_node)))
         handle_free(m, h);
     inode_unref(take(m->root.inode));
+    mem_free(take(m->root.own));
 }
 
 struct inode *node_inode(struct mount *m, struct node *node)

@@ -1,6 +1,7 @@
 /* Operations on names: look-up, making, linking, renaming, removing. */
 #include "mount/fuse/fuse_internal.h"
 #include <fcntl.h>
+#include <stdio.h>
 
 static int check_name(const char *name)
 {
@@ -79,6 +80,8 @@ FIBER int on_lookup(struct request_in *in)
     if (!r)
         return -ENOMEM;
     result = is_walking_again(in) ? look_up_to_open(in, name, r) : ask_lookup(in, name, r);
+    if (result == 0 || result == -ENOENT)
+        recent_note(in->m, &in->node->gfid, name, result == 0 ? &r->stat.gfid : NULL);
     if (result == -ENOENT && f->negative_timeout_s > 0 && in->upcalls == in->m->upcalls &&
         !names_are_shared(in->m, &in->node->gfid)) {
         struct fuse_entry_out none = { .entry_valid = (uint64_t)f->negative_timeout_s };
@@ -117,6 +120,8 @@ static FIBER int make(struct request_in *in, struct request *q, uint32_t type)
     result = ask(in, q, r);
     if (result < 0)
         return result == -EAGAIN ? -EIO : result;
+    own_attr_note(in, in->node, &r->post);
+    recent_note(in->m, &in->node->gfid, q->name, &r->stat.gfid);
     result = answer_found(in, in->node, q->name, &r->stat, NULL);
     return in->is_answered ? 0 : result;
 }
@@ -172,25 +177,47 @@ FIBER int on_link(struct request_in *in)
         return -ENOMEM;
     node_pin(old);
     result = ask(in, &q, r);
-    if (result >= 0)
+    if (result >= 0) {
+        own_attr_note(in, in->node, &r->post2);
+        recent_note(in->m, &in->node->gfid, name, &old->gfid);
         result = answer_found(in, in->node, name, &r->stat, NULL);
+    }
     old->told_is_set = false; /* its ctime has changed, and maybe not only by us */
     node_unpin(in->m, old);
     return in->is_answered ? 0 : result;
 }
 
+/* The inode a name led to a moment ago, for the graph below; *ret_is_none: it led nowhere. Returned; NULL: not known. */
+static struct inode *recent_inode(struct mount *m, const struct node *parent, const char *name, bool *ret_is_none)
+{
+    const struct recent_name *n = recent_find(m, &parent->gfid, name);
+    struct node *node = n && !gfid_is_null(&n->gfid) ? node_by_gfid(m, &n->gfid) : NULL;
+    struct inode *inode = node && node != &m->root ? node_inode(m, node) : NULL;
+
+    *ret_is_none = n && gfid_is_null(&n->gfid);
+    return inode ? inode_ref(inode) : NULL;
+}
+
 static FIBER int remove_name(struct request_in *in, enum op op)
 {
-    struct request q = { .op = op, .parent = node_inode(in->m, in->node), .name = (const char *)in->args };
+    struct mount *m = in->m;
+    struct request q = { .op = op, .parent = node_inode(m, in->node), .name = (const char *)in->args };
+    SCOPED(reply_free) struct reply *r = reply_new();
+    bool is_none;
+    SCOPED(inode_unref) struct inode *inode = recent_inode(m, in->node, q.name, &is_none);
     int result = check_name(q.name);
 
     if (result < 0)
         return result;
-    if (!q.parent)
+    if (!q.parent || !r)
         return -ENOMEM;
-    result = ask(in, &q, NULL);
+    if (inode && (inode->type == S_IFDIR) == (op == OP_RMDIR))
+        q.inode = inode;
+    result = ask(in, &q, r);
     if (result < 0)
         return result;
+    own_attr_note(in, in->node, &r->post);
+    recent_note(m, &in->node->gfid, q.name, NULL);
     (void)answer(in, NULL, 0);
     return 0;
 }
@@ -205,29 +232,56 @@ FIBER int on_rmdir(struct request_in *in)
     return remove_name(in, OP_RMDIR);
 }
 
+static void renamed(struct request_in *in, struct node *to, const struct request *q, const struct reply *r)
+{
+    struct mount *m = in->m;
+    bool is_exchange = q->flags & RENAME_EXCHANGE;
+
+    own_attr_note(in, in->node, is_exchange ? &(struct iatt) { 0 } : &r->post);
+    if (to != in->node)
+        own_attr_note(in, to, is_exchange ? &(struct iatt) { 0 } : &r->post2);
+    if (q->inode)
+        recent_note(m, &to->gfid, q->name2, &q->inode->gfid);
+    else
+        recent_forget(m, &to->gfid, q->name2);
+    if (is_exchange)
+        recent_forget(m, &in->node->gfid, q->name);
+    else
+        recent_note(m, &in->node->gfid, q->name, NULL);
+    (void)answer(in, NULL, 0);
+}
+
 static FIBER int do_rename(struct request_in *in, uint64_t newdir, const char *names, uint32_t flags)
 {
-    struct node *to = node_by_id(in->m, newdir);
-    struct request q = { .op = OP_RENAME, .name = names, .flags = flags };
+    struct mount *m = in->m;
+    struct node *to = node_by_id(m, newdir);
+    struct request q = { .op = OP_RENAME, .name = names, .name2 = names + strlen(names) + 1, .flags = flags };
+    SCOPED(reply_free) struct reply *r = reply_new();
+    bool is_none, is_onto_nothing;
+    SCOPED(inode_unref) struct inode *from = recent_inode(m, in->node, q.name, &is_none);
+    SCOPED(inode_unref) struct inode *onto = recent_inode(m, to, q.name2, &is_onto_nothing);
     int result;
 
-    q.name2 = names + strlen(names) + 1;
-    q.parent = node_inode(in->m, in->node);
-    q.parent2 = node_inode(in->m, to);
+    q.parent = node_inode(m, in->node);
+    q.parent2 = node_inode(m, to);
     result = check_name(q.name);
     if (result == 0)
         result = check_name(q.name2);
     if (result < 0)
         return result;
-    if (!q.parent || !q.parent2)
+    if (!q.parent || !q.parent2 || !r)
         return -ENOMEM;
+    if (!(flags & RENAME_EXCHANGE)) {
+        q.inode = from;
+        q.inode2 = onto;
+        q.valid = is_onto_nothing ? RENAME_ONTO_NOTHING : 0;
+    }
     node_pin(to);
-    result = ask(in, &q, NULL);
-    node_unpin(in->m, to);
-    if (result < 0)
-        return result;
-    (void)answer(in, NULL, 0);
-    return 0;
+    result = ask(in, &q, r);
+    if (result >= 0)
+        renamed(in, to, &q, r);
+    node_unpin(m, to);
+    return result < 0 ? result : 0;
 }
 
 FIBER int on_rename(struct request_in *in)
@@ -274,6 +328,8 @@ static FIBER int create_new(struct request_in *in, const char *name)
     if (!iatt_is_set(&r->stat))
         return -EIO;
     r->stat.gfid = inode->gfid;
+    own_attr_note(in, in->node, &r->post);
+    recent_note(m, &in->node->gfid, name, &inode->gfid);
     node = node_get(m, &r->stat);
     h = node ? handle_new(node, fd, args->flags) : NULL;
     if (!h) {

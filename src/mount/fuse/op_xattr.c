@@ -165,6 +165,7 @@ FIBER int on_setxattr(struct request_in *in)
     size_t name_bytes, rest;
     int result;
 
+    own_attr_forget(in->node); /* an ACL changes the mode */
     if (!r || !xattrs)
         return -ENOMEM;
     if (in->args_bytes <= fixed)
@@ -203,6 +204,7 @@ FIBER int on_removexattr(struct request_in *in)
     struct request q = { .op = OP_REMOVEXATTR, .text = name };
     int result = check_name(in, name);
 
+    own_attr_forget(in->node);
     if (result < 0)
         return result;
     if (is_internal(in, name))

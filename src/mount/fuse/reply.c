@@ -148,10 +148,17 @@ int answer_entry(struct request_in *in, struct node *node, const struct iatt *a,
 
 int answer_attr(struct request_in *in, struct node *node, const struct iatt *a)
 {
+    own_attr_forget(node); /* newer, or of a change that is not one of names */
+    return answer_old_attr(in, node, a, 0);
+}
+
+int answer_old_attr(struct request_in *in, struct node *node, const struct iatt *a, uint64_t age_ns)
+{
     struct fuse_attr_out out = { 0 };
+    double left_s = mount_options(in->m)->attribute_timeout_s - (double)age_ns / 1e9;
 
     if (!is_overtaken(in))
-        split_seconds(mount_options(in->m)->attribute_timeout_s, &out.attr_valid, &out.attr_valid_nsec);
+        split_seconds(left_s > 0 ? left_s : 0, &out.attr_valid, &out.attr_valid_nsec);
     attr_fill(in->m, &out.attr, a);
     node_told(in->m, node, a);
     return answer(in, &out, sizeof(out));
