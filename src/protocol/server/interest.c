@@ -305,7 +305,7 @@ struct telling {
     struct rpc_peer *peer; /* a reference */
     struct xdr_out o;
     struct scope scope;
-    bool is_left; /* late_answer() frees it */
+    struct telling **slot; /* the teller's pointer to it; NULL there: late_answer() frees it */
 };
 
 static struct connection *connection_by_id(struct server *s, uint64_t id)
@@ -378,11 +378,11 @@ static FIBER int tell_one(void *arg)
     scope_init(&t->scope, env_deadline_ms(t->s->me->env, INVALIDATE_WAIT_MS));
     r = rpc_peer_call(t->peer, &t->c, &t->o, &t->scope);
     scope_done(&t->scope);
-    if (r == -ETIMEDOUT) {
+    if (rpc_call_is_under_way(&t->c)) { /* too late, or this process dies: the answer, or the end, frees it */
         struct connection *to = connection_by_id(t->s, t->connection);
 
-        t->is_left = true;
         t->s->invalidations_late++;
+        *t->slot = NULL;
         if (to)
             to->is_late = true;
     }
@@ -434,8 +434,10 @@ FIBER void interest_tell(struct connection *c, struct changes *changes)
         if (to == c || !to->is_caching || to->is_gone || to->is_late || count == TOLD_AT_ONCE)
             continue;
         struct telling *t = telling_new(to, changes);
-        if (t)
-            all[count++] = t;
+        if (!t)
+            continue;
+        all[count] = t;
+        t->slot = &all[count++];
     }
     changes_clear(changes);
     if (count == 1) {
@@ -447,7 +449,7 @@ FIBER void interest_tell(struct connection *c, struct changes *changes)
         group_wait_all(&g);
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (!all[i]->is_left)
+        if (all[i])
             telling_free(all[i]);
     }
 }
