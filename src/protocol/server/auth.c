@@ -4,6 +4,7 @@
 #include "protocol/server/server_internal.h"
 #include <arpa/inet.h>
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static const char *option_of(const struct auth_question *q, const char *kind, const char *name, const char *what)
@@ -45,9 +46,14 @@ static bool is_loopback(const char *host)
     return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
 }
 
-static bool address_matches(const char *pattern, const char *host)
+static bool address_matches(const char *pattern, const struct auth_question *q)
 {
+    const char *host = q->host;
+    char key[512];
+
     if (strcmp(pattern, "localhost") == 0 && is_loopback(host))
+        return true;
+    if ((size_t)snprintf(key, sizeof(key), "%s/%s", pattern, host) < sizeof(key) && dict_has(q->hosts, key))
         return true;
     return fnmatch(pattern, host, 0) == 0 || in_prefix(host, pattern);
 }
@@ -59,9 +65,9 @@ static bool entry_matches(char *entry, const struct auth_question *q, bool *ret_
 
     *ret_negated = entry[0] == '!';
     if (*ret_negated)
-        return address_matches(entry + 1, q->host);
+        return address_matches(entry + 1, q);
     if (entry[0] != '/')
-        return address_matches(entry, q->host);
+        return address_matches(entry, q);
     addresses = strchr(entry, '(');
     if (addresses)
         *addresses++ = '\0';
@@ -70,7 +76,7 @@ static bool entry_matches(char *entry, const struct auth_question *q, bool *ret_
     if (!addresses)
         return true;
     for (char *one = strtok_r(addresses, "|)", &save); one; one = strtok_r(NULL, "|)", &save)) {
-        if (address_matches(one, q->host))
+        if (address_matches(one, q))
             return true;
     }
     return false;

@@ -151,6 +151,7 @@ static void connection_free(struct connection *c)
     mem_free(c->username);
     mem_free(c->password);
     mem_free(c->subdir);
+    dict_unref(c->hosts);
     mem_free(c);
     waitq_wake_all(&s->ended, 0);
 }

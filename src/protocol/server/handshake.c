@@ -130,7 +130,7 @@ static char *copy_of(const struct dict *d, const char *key)
     return dict_get_str(d, key, &text) == 0 ? mem_strdup(text) : NULL;
 }
 
-static int check_auth(struct setvolume *v)
+static FIBER int check_auth(struct setvolume *v)
 {
     struct connection *c = v->c;
     struct server *s = c->s;
@@ -138,6 +138,9 @@ static int check_auth(struct setvolume *v)
     c->username = copy_of(v->d, "username");
     c->password = copy_of(v->d, "password");
     c->subdir = copy_of(v->d, "subdir-mount");
+    dict_unref(take(c->hosts));
+    if (auth_look_up(s, v->brick, &c->hosts) < 0)
+        return refuse(v, -ENOMEM, "no memory");
     struct auth_question q = { .options = s->me->options,
                                .brick = v->brick,
                                .host = c->host,
@@ -146,7 +149,8 @@ static int check_auth(struct setvolume *v)
                                .password = c->password,
                                .subdir = c->subdir,
                                .allows_insecure = s->allows_insecure,
-                               .is_strict = s->is_strict };
+                               .is_strict = s->is_strict,
+                               .hosts = c->hosts };
     if (auth_check(&q, &c->is_trusted))
         return 0;
     s->refused++;

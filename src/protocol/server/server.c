@@ -205,7 +205,8 @@ static void check_again(struct server *s)
                                    .password = c->password,
                                    .subdir = c->subdir,
                                    .allows_insecure = s->allows_insecure,
-                                   .is_strict = s->is_strict };
+                                   .is_strict = s->is_strict,
+                                   .hosts = c->hosts };
         if (!c->client)
             continue;
         q.brick = c->bound->name;

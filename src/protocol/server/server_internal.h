@@ -4,6 +4,7 @@
  *   connection.c - one client's connection: its requests, its descriptors, its end
  *   handshake.c  - version list, SETVOLUME, GETSPEC, port map
  *   auth.c       - who may come in
+ *   auth_hosts.c - host names in its lists
  *   identity.c   - as whom a request is done: squashing, groups
  *   ops.c        - one file operation, from the wire's words to the graph's and back
  *   compound.c   - several in one message
@@ -62,6 +63,7 @@ struct connection {
     char *subdir;
     struct gfid subdir_gfid; /* what this client calls its root; null: the root */
     bool is_trusted;
+    struct dict *hosts; /* what host names in the auth lists stood for at SETVOLUME */
 
     struct fd **fds;
     uint32_t fd_room, fd_free; /* no slot below fd_free is free */
@@ -91,12 +93,16 @@ struct auth_question {
     uint16_t port;
     const char *username, *password, *subdir; /* may be NULL */
     bool allows_insecure, is_strict;
+    const struct dict *hosts; /* "NAME/ADDRESS": what names in the lists stand for, see auth_look_up(); NULL = none */
 };
 enum auth_vote { AUTH_DONT_CARE, AUTH_ACCEPT, AUTH_REJECT };
 enum auth_vote auth_by_address(const struct auth_question *q);
 enum auth_vote auth_by_login(const struct auth_question *q);
 /* May it come in? *ret_trusted: it named a user and knew the password. */
 bool auth_check(const struct auth_question *q, bool *ret_trusted);
+
+/* auth_hosts.c: for auth_question.hosts. */
+FIBER int auth_look_up(struct server *s, const char *brick, struct dict **ret_hosts);
 
 /* identity.c */
 struct groups_cache *groups_cache_new(void) MUST_USE;

@@ -48,6 +48,18 @@ static void addresses_match_by_pattern_prefix_and_text(void **state)
     assert_true(may(d, "127.0.0.1"));
 }
 
+static void host_names_match_what_they_stand_for(void **state)
+{
+    SCOPED(dict_unref) struct dict *d = options("auth.addr.b.allow", "web1.example,10.0.0.1", NULL);
+    SCOPED(dict_unref) struct dict *hosts = options("web1.example/192.0.2.7", "1", NULL);
+    struct auth_question q = { .options = d, .brick = "b", .host = "192.0.2.7", .port = 1, .hosts = hosts };
+    bool is_trusted;
+
+    assert_true(auth_check(&q, &is_trusted));
+    q.host = "192.0.2.8";
+    assert_false(auth_check(&q, &is_trusted));
+}
+
 static void a_rejection_wins(void **state)
 {
     SCOPED(dict_unref) struct dict *d = options("auth.addr.b.allow", "*", "auth.addr.b.reject", "10.*", NULL);
@@ -132,6 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_options_nobody_comes_in),
         cmocka_unit_test(addresses_match_by_pattern_prefix_and_text),
+        cmocka_unit_test(host_names_match_what_they_stand_for),
         cmocka_unit_test(a_rejection_wins),
         cmocka_unit_test(the_names_of_old_files_work),
         cmocka_unit_test(options_of_another_section_do_not_count),

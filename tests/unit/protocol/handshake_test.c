@@ -190,6 +190,14 @@ SIM_TEST(setvolume_needs_its_words)
     pair_free(p);
 }
 
+FIBER_TEST(host_names_in_auth_lists_are_looked_up)
+{
+    struct pair *p = pair_start(t, "option remote-host localhost",
+                                "option auth.addr.brick.reject localhost.localdomain,ip6-localhost\n");
+    pair_wait(p, true); /* a unix socket has no address that could match */
+    pair_free(p);
+}
+
 SIM_TEST(operations_come_after_setvolume)
 {
     struct pair *p = pair_new(t, NULL, OPEN_PORTS);
@@ -278,6 +286,7 @@ int main(void)
         cmocka_unit_test(a_volume_file_is_made_up),
         cmocka_unit_test(the_port_map_knows_the_brick),
         cmocka_unit_test(setvolume_needs_its_words),
+        cmocka_unit_test(host_names_in_auth_lists_are_looked_up),
         cmocka_unit_test(operations_come_after_setvolume),
         cmocka_unit_test(a_client_of_a_subdirectory_takes_it_for_its_root),
         cmocka_unit_test(programs_versions_and_procedures_that_do_not_exist_are_refused),

@@ -369,6 +369,52 @@ FIBER_TEST(root_squash_makes_root_nobody)
     pair_free(p);
 }
 
+FIBER_TEST(managed_groups_are_those_of_this_host)
+{
+    struct pair *p = pair_new(t, NULL, "option manage-gids on");
+    uint32_t groups[] = { 7000, 7001, 7002 };
+
+    t->call.uid = 1; /* daemon, whose only group is its own */
+    t->call.groups = groups;
+    t->call.group_count = 3;
+    p->leaf->answers[OP_STAT] = answer_groups;
+    assert_int_equal(0, test_op(t, OP_STAT, .inode = t->file));
+    assert_int_equal(1, t->r->stat.size);
+    assert_int_equal(1, t->r->stat.blocks);
+    t->call.group_count = 0;
+    pair_free(p);
+}
+
+FIBER_TEST(all_squash_makes_everybody_nobody)
+{
+    struct pair *p = pair_new(t, NULL, "option all-squash on");
+    uint32_t groups[] = { 5 };
+
+    t->call.uid = 1000;
+    t->call.gid = 1000;
+    t->call.groups = groups;
+    t->call.group_count = 1;
+    assert_int_equal(0, test_op(t, OP_STAT, .inode = t->file));
+    assert_int_equal(65534, leaf_last(p->leaf)->uid);
+    assert_int_equal(65534, leaf_last(p->leaf)->gid);
+    t->call.group_count = 0;
+    pair_free(p);
+}
+
+FIBER_TEST(internal_clients_that_are_trusted_stay_root)
+{
+    struct pair *p = pair_new(t, "option username u\noption password secret",
+                              "option root-squash on\noption auth.login.brick.allow u\n"
+                              "option auth.login.u.password secret");
+
+    assert_int_equal(0, test_op(t, OP_STAT, .inode = t->file));
+    assert_int_equal(65534, leaf_last(p->leaf)->uid);
+    t->call.pid = PID_SELF_HEAL;
+    assert_int_equal(0, test_op(t, OP_STAT, .inode = t->file));
+    assert_int_equal(0, leaf_last(p->leaf)->uid);
+    pair_free(p);
+}
+
 FIBER_TEST(deallocation_and_zeroing_keep_their_meaning)
 {
     struct pair *p = pair_new(t, NULL, NULL);
@@ -744,6 +790,9 @@ int main(void)
         cmocka_unit_test(more_groups_than_a_credential_carries_travel),
         cmocka_unit_test(a_client_that_is_not_allowed_is_refused),
         cmocka_unit_test(root_squash_makes_root_nobody),
+        cmocka_unit_test(managed_groups_are_those_of_this_host),
+        cmocka_unit_test(all_squash_makes_everybody_nobody),
+        cmocka_unit_test(internal_clients_that_are_trusted_stay_root),
         cmocka_unit_test(deallocation_and_zeroing_keep_their_meaning),
         cmocka_unit_test(rename_keeps_its_flags_towards_our_bricks),
         cmocka_unit_test(a_listing_says_which_xattrs_it_wants),
