@@ -355,6 +355,7 @@ static void use_up(struct connection *to, const struct changes *ch)
 
 static void telling_free(struct telling *t)
 {
+    xdr_out_done(&t->o); /* empty once it was sent */
     rpc_call_done(&t->c);
     rpc_peer_unref(t->peer);
     mem_free(t);
