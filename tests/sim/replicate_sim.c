@@ -3,6 +3,7 @@
  *     replicate_sim [--seed N | --seeds A-B] [--bricks N] [--clients N] [--ops N] [--quorum auto|none]
  *                   [--victim N] [--sabotage no-dirty|serve-stale] [--no-client-kills] [--verbose]
  *
+ * Without a seed it tries every plan with the seeds from 1 to MORTAR_SEEDS of the environment, or as many as below.
  * Prints TAP: one line per kind of cluster, and for each failing seed the command that replays it. With --sabotage a
  * run passes when the checks noticed.
  */
@@ -264,6 +265,9 @@ static void apply_word(struct plan *own, enum word_id id, const char *value)
 int main(int argc, char **argv)
 {
     struct seeds seeds = { 1, getenv("MORTAR_LONG") ? SEEDS_LONG : SEEDS_SHORT };
+    const char *count = getenv("MORTAR_SEEDS");
+    if (count)
+        seeds.last = MAX(strtoull(count, NULL, 10), 1ull);
     struct plan own = plans[0];
     bool is_own = false;
     own.name = "given on the command line";
