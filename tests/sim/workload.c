@@ -339,6 +339,7 @@ struct life {
     unsigned client;
     unsigned done;
     bool is_waiting; /* for the process to come up */
+    bool is_over;    /* counted as finished: a restart of its process changes nothing */
 };
 
 static FIBER void live(void *arg)
@@ -351,7 +352,8 @@ static FIBER void live(void *arg)
         one_op(a);
         rest(a, dice(a, 8) ? 20 : 3000);
     }
-    if (!is_dead(a)) {
+    if (!is_dead(a) && !life->is_over) {
+        life->is_over = true;
         w->finished++;
         w->is_finished = w->finished == w->cluster->config.clients;
     }
