@@ -69,6 +69,79 @@ static FIBER int open_everywhere(struct translator *me, struct call *call, const
     return counters_hide(s, q->xdata, &r->xdata);
 }
 
+/* Opens, and asks for attributes and counters in the same message: whoever opens a file wants to know how it looks now,
+ * and what was believed of its copies is renewed. */
+static FIBER struct fan *open_and_stat(struct translator *me, struct call *call, const struct request *q)
+{
+    struct replicate *s = replicate_of(me);
+    const struct request nothing = { 0 };
+    struct fan *fan = fan_new(me, call, s->up, &nothing);
+
+    if (!fan || fan_steps(fan, 2) < 0) {
+        fan_free(fan);
+        return NULL;
+    }
+    for_each_child(i, fan->targets)
+    {
+        fan->list[i].steps[0] = *q;
+        fan->list[i].steps[1] = (struct request) { .op = OP_STAT, .inode = q->inode, .xdata = s->ask };
+    }
+    fan_run(fan);
+    return fan;
+}
+
+/* Makes the answer to `step` the whole answer of the child. */
+static void keep_step(struct fan_child *c, uint32_t step)
+{
+    struct reply *steps = take(c->r.steps);
+    uint32_t count = c->r.step_count;
+
+    reply_done(&c->r);
+    c->ret = steps[step].ret;
+    reply_move(&c->r, &steps[step]);
+    for (uint32_t i = 0; i < count; i++)
+        reply_done(&steps[i]);
+    mem_free(steps);
+}
+
+static FIBER int open_told(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    struct replicate *s = replicate_of(me);
+    struct fd_state *state = fd_state(me, q->fd);
+    struct testimony t = { .generation = s->generation, .asked_at = s->clock };
+    SCOPED(fan_free) struct fan *fan = state ? open_and_stat(me, call, q) : NULL;
+    struct known known;
+    uint32_t ok = 0, from;
+    int worst = 0;
+
+    if (!fan)
+        return -ENOMEM;
+    for_each_child(i, fan->targets)
+    {
+        int opened = fan_step(fan, i, 0, NULL);
+
+        if (opened >= 0)
+            ok |= bit(i);
+        else
+            worst = result_worse(worst, opened);
+        if (fan_step(fan, i, 1, NULL) < 0)
+            continue;
+        t.ok |= bit(i);
+        keep_step(&fan->list[i], 1);
+    }
+    state->opened |= ok;
+    if (children_quorum(me, ok) < 0)
+        return worst ? worst : -ENOTCONN;
+    t.fan = fan;
+    if (children_quorum(me, t.ok) < 0)
+        return 0; /* open, and the caller asks for attributes if it wants them */
+    known_judge(me, q->inode, &t, &known);
+    from = known.data & known.metadata & t.ok;
+    if (from)
+        r->stat = fan->list[read_choose(me, call, q->inode, from)].r.stat;
+    return 0;
+}
+
 FIBER int replicate_open(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct request own = *q;
@@ -84,6 +157,8 @@ FIBER int replicate_open(struct translator *me, struct call *call, const struct 
     if (q->inode->type != S_IFDIR && !(known.data && known.metadata))
         return known_none(me, q->inode, &known, known.data ? "metadata" : "data");
     own.flags &= ~(uint32_t)O_TRUNC;
+    if (!(q->flags & O_TRUNC) && !q->xdata)
+        return open_told(me, call, &own, r);
     ret = open_everywhere(me, call, &own, r);
     if (ret < 0 || !(q->flags & O_TRUNC))
         return ret;

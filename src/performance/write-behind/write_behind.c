@@ -81,8 +81,15 @@ static FIBER int write_behind_after(struct translator *me, struct call *call, co
 
 static FIBER int write_behind_open(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
-    int waited = q->flags & O_TRUNC ? wait_for_all(me, call, q->inode) : 0;
-    return waited < 0 ? waited : child_call(me, 0, call, q, r);
+    const struct write_behind *s = me->state;
+    uint64_t ends = s->ends;
+    int result = q->flags & O_TRUNC ? wait_for_all(me, call, q->inode) : 0;
+
+    if (result >= 0)
+        result = child_call(me, 0, call, q, r);
+    if (result >= 0 && dirty_since(dirty_find(me, q->inode), ends))
+        memset(&r->stat, 0, sizeof(r->stat)); /* older than what was acknowledged: who wants to know asks */
+    return result;
 }
 
 static FIBER int write_behind_create(struct translator *me, struct call *call, const struct request *q, struct reply *r)
