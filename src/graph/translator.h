@@ -204,6 +204,7 @@ struct call {
     int64_t time_s;
     uint32_t time_ns;
     uint32_t *own_groups; /* internal: what call_own_groups made */
+    bool is_lazy; /* nobody waits for it: it may go out together with others */
     /* Messages waited for one after the other so far (see call_round_trip_begin). */
     uint32_t round_trips;
 };

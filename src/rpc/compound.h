@@ -1,6 +1,6 @@
 /* rpc/compound.h - our own program (PROGRAM_MORTAR): several file operations in one message.
  *
- *   COMPOUND request:  u32 flags (0), u32 group count, groups, u32 step count, then each step: u32 procedure of the
+ *   COMPOUND request:  u32 flags (COMPOUND_LAZY), u32 group count, groups, u32 step count, then each step: u32 procedure of the
  *                      4.x program and its request body, raw data as opaque<>
  *   COMPOUND reply:    i32 op_ret (0, or -1 when a step failed), i32 op_errno, u32 steps done, then each: u32 procedure
  *                      and its reply body. The last one is the one that failed.
@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#define COMPOUND_LAZY       1 /* nobody waits for the answer: it may be sent together with others */
 #define COMPOUND_STEPS_MAX  64
 #define COMPOUND_GROUPS_MAX 65536 /* NGROUPS_MAX of Linux */
 

@@ -179,7 +179,7 @@ static int take_call(struct rpc_peer *p, struct record *m, struct xdr_in *body, 
     p->incoming_total++;
     in->xid = xid;
     in->record = *m;
-    in->is_counted = false;
+    in->is_counted = in->is_lazy = false;
     in->arg = NULL;
     list_init(&in->node);
     int r = rpc_get_call_head(body, &in->head);
@@ -283,7 +283,7 @@ int rpc_peer_start(struct rpc_peer *p, struct rpc_call *c, struct xdr_out *o)
     list_add_tail(bucket_of(p, c->xid), &c->bucket);
     if (c != &p->ping && p->outstanding_count++ == 0)
         p->waiting_since_ns = c->sent_ns;
-    int r = rpc_peer_send(p, o);
+    int r = c->is_lazy ? rpc_peer_send_soon(p, o) : rpc_peer_send(p, o);
     if (r < 0) {
         take_off(p, c);
         return r;
@@ -357,7 +357,7 @@ void rpc_reply_begin(struct rpc_incoming *in, struct xdr_out *o, size_t reserve_
 void rpc_reply_send(struct rpc_incoming *in, struct xdr_out *o)
 {
     /* Without memory for the answer the other side would wait for ever; end the connection instead. */
-    if (rpc_peer_send(in->peer, o) < 0)
+    if ((in->is_lazy ? rpc_peer_send_soon(in->peer, o) : rpc_peer_send(in->peer, o)) < 0)
         rpc_peer_disconnect(in->peer, -ENOMEM);
     rpc_incoming_free(in);
 }

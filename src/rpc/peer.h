@@ -32,6 +32,7 @@ struct rpc_call {
     struct list bucket; /* internal */
     uint32_t xid;
     bool answers_read; /* the reply ends in raw data: set it before sending */
+    bool is_lazy;      /* see rpc_peer_send_soon(): set it before sending */
     uint64_t sent_ns;
     /* When the answer is there or never will be; on the loop, must not suspend. Set by rpc_peer_call(). */
     void (*on_done)(struct rpc_call *c);
@@ -49,6 +50,7 @@ struct rpc_incoming {
     struct rpc_peer *peer; /* a reference */
     uint32_t xid;
     bool is_counted; /* against the peer's limit */
+    bool is_lazy;    /* nobody waits for the answer: the handler may set it, see rpc_peer_send_soon() */
     struct rpc_call_head head;
     struct record record;
     struct xdr_in body; /* the procedure's argument */
@@ -132,6 +134,8 @@ void rpc_call_done(struct rpc_call *c);
 /* A message nobody answers (callbacks). */
 void rpc_oneway_begin(struct rpc_peer *p, struct xdr_out *o, uint32_t program, uint32_t version, uint32_t procedure);
 int rpc_peer_send(struct rpc_peer *p, struct xdr_out *o);
+/* The same when other fibers have had their turn, together with what they send: for what nobody waits for. */
+int rpc_peer_send_soon(struct rpc_peer *p, struct xdr_out *o);
 
 /* ---- answering: each of these frees `in` ---- */
 

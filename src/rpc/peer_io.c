@@ -99,7 +99,7 @@ static int enqueue(struct rpc_peer *p, struct xdr_out *o, size_t sent)
     return 0;
 }
 
-int rpc_peer_send(struct rpc_peer *p, struct xdr_out *o)
+static int send_message(struct rpc_peer *p, struct xdr_out *o, bool at_once)
 {
     int r = check_message(p, o);
     ssize_t n = 0;
@@ -107,7 +107,7 @@ int rpc_peer_send(struct rpc_peer *p, struct xdr_out *o)
     if (r == 0) {
         p->accepted_bytes += xdr_total(o);
         xdr_patch_u32(o, 0, RPC_MARK_LAST | (uint32_t)(xdr_total(o) - RPC_MARK_BYTES));
-        if (list_empty(&p->queue))
+        if (at_once && list_empty(&p->queue))
             n = send_now(p, o);
         if (n < 0) {
             rpc_peer_disconnect(p, (int)n);
@@ -124,6 +124,16 @@ int rpc_peer_send(struct rpc_peer *p, struct xdr_out *o)
     return r;
 }
 
+int rpc_peer_send(struct rpc_peer *p, struct xdr_out *o)
+{
+    return send_message(p, o, true);
+}
+
+int rpc_peer_send_soon(struct rpc_peer *p, struct xdr_out *o)
+{
+    return send_message(p, o, false);
+}
+
 /* As many messages as one send takes, each whole. */
 static int gather(struct rpc_peer *p, struct iovec *iov, unsigned *ret_messages)
 {
@@ -132,7 +142,7 @@ static int gather(struct rpc_peer *p, struct iovec *iov, unsigned *ret_messages)
 
     *ret_messages = 0;
     list_for_each (q, &p->queue, node) {
-        if (count + IOV_MAX_PER_MESSAGE > IOV_MAX_PER_SEND)
+        if (count + 2 * (int)q->out.insert_count + 1 > IOV_MAX_PER_SEND)
             break;
         count += message_iov(&q->out, q->sent, iov + count);
         ++*ret_messages;

@@ -207,10 +207,17 @@ FIBER int replicate_flush(struct translator *me, struct call *call, const struct
         held_lock_flushed(me, q->inode, call->client, &call->lk_owner);
     }
     struct session *session = session_find(me, q->inode, CHANGE_DATA);
+    struct session *attributes = session_find(me, q->inode, CHANGE_METADATA);
+    bool holds_fd = (session && session->fd && session->fd != q->fd) ||
+                    (attributes && attributes->fd && attributes->fd != q->fd);
 
-    /* The session itself may hold one. */
-    if (session && q->inode->open_fds <= (session->fd && session->fd != q->fd ? 2u : 1u))
-        session_released(session);
+    /* The sessions themselves may hold one. */
+    if (q->inode->open_fds <= (holds_fd ? 2u : 1u)) {
+        if (session)
+            session_released(session);
+        if (attributes)
+            session_released(attributes);
+    }
     return ret;
 }
 

@@ -28,6 +28,7 @@
 #define IDLE_CONTENDED_MS   2    /* and how long it waits for a next one */
 #define MUTE_AGE_MAX_MS     100  /* a session of a directory on mute children ends after so long */
 #define MUTE_IDLE_MAX_MS    20   /* or without a change for so long */
+#define END_TOGETHER_MS     16   /* idle sessions of files end in steps of this */
 #define IDLE_RELEASED_MS    100  /* how long a session is kept after the last descriptor was closed */
 #define SESSION_AGE_MAX_MS  5000 /* a busy session gives way this often even when no notice of contention came */
 #define DATA_LOCK_LENGTH    0

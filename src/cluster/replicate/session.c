@@ -191,6 +191,9 @@ static void arm(struct session *session)
 {
     uint64_t at_ns = session->used_ns + idle_limit_ns(session);
 
+    /* Files changed one after the other: their sessions end together, in few messages. */
+    if (session->change != CHANGE_ENTRY && !session->contended_ns)
+        at_ns += END_TOGETHER_MS * MS - at_ns % (END_TOGETHER_MS * MS);
     /* A timer that fires too early only looks again, so a session in use does not move it each time. */
     if (!session->timer.at_ns || session->timer.at_ns > at_ns)
         timer_start(session->me->env, &session->timer, at_ns, on_timer, session);

@@ -106,6 +106,7 @@ FIBER void session_release(struct session *session, uint32_t children, uint32_t 
         return;
     call_init(&call, session->me->graph);
     call.lk_owner = session->owner;
+    call.is_lazy = !session->contended_ns;
     if (s->is_stopping)
         call.scope.deadline_ns = env_deadline_ms(session->me->env, STOPPING_MS);
     t.call = &call;

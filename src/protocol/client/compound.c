@@ -9,7 +9,7 @@ static int put_compound(struct remote *s, struct call *call, const struct reques
     bool fits = !s->sends_groups || call->group_count <= rpc_groups_that_fit(MAX(call->lk_owner.size, 4u));
     uint32_t groups = fits ? 0 : MIN(call->group_count, (uint32_t)COMPOUND_GROUPS_MAX);
 
-    xdr_put_u32(o, 0);
+    xdr_put_u32(o, call->is_lazy ? COMPOUND_LAZY : 0);
     xdr_put_u32(o, groups);
     for (uint32_t i = 0; i < groups; i++)
         xdr_put_u32(o, call->groups[i]);
@@ -72,6 +72,7 @@ static FIBER int send_compound(struct remote *s, struct call *call, const struct
         return result < 0 ? result : -ENOMEM;
     }
     l->c.xid = head.xid;
+    l->c.is_lazy = call->is_lazy;
     list_init(&l->c.bucket);
     result = exchange(s, call, &l->c, &o);
     if (rpc_call_is_under_way(&l->c))

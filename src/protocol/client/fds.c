@@ -75,6 +75,7 @@ void remote_release_number(struct remote *s, const struct gfid *gfid, int64_t nu
     }
     rpc_call_begin(s->peer, c, &o, PROGRAM_FOPS, FOPS_VERSION, w.proc, NULL);
     c->on_done = release_done;
+    c->is_lazy = true;
     fop_put_request(&o, &w, false);
     if (rpc_peer_start(s->peer, c, &o) < 0)
         mem_free(c);

@@ -16,7 +16,7 @@ struct compound {
 /* Groups and the number of steps. */
 static int get_head(struct compound *k, struct xdr_in *in)
 {
-    (void)xdr_get_u32(in); /* flags: none are defined */
+    k->in->is_lazy = xdr_get_u32(in) & COMPOUND_LAZY;
     uint32_t count = xdr_get_u32(in);
     if (in->failed || count > COMPOUND_GROUPS_MAX || count > xdr_left(in) / 4)
         return -EBADMSG;

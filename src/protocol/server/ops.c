@@ -540,6 +540,7 @@ FIBER void serve_fop(struct connection *c, struct rpc_incoming *in)
     }
     if (step_may_wait(&st->w))
         rpc_incoming_uncount(in);
+    in->is_lazy = in->head.procedure == FOP_RELEASE || in->head.procedure == FOP_RELEASEDIR;
     st->translated = st->w.fd;
     st->translated2 = st->w.fd2;
     identity_call(c, &in->head.cred, &call);
