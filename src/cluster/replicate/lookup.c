@@ -234,6 +234,40 @@ static FIBER int look(struct look *l, struct reply *r)
     return ret < 0 ? ret : make_answer(l, r);
 }
 
+/* While we hold a directory's lock nobody else changes its names, so one good copy knows which are free. That is what
+ * whoever makes many files in it asks first. */
+static struct session *own_directory(struct translator *me, const struct request *q, uint32_t *ret_good)
+{
+    struct replicate *s = replicate_of(me);
+    struct session *session = q->parent && q->name ? session_find(me, q->parent, CHANGE_ENTRY) : NULL;
+    uint32_t targets;
+
+    if (!session || !session->is_marked_session || session->keep_dirty || session->generation != s->generation ||
+        !inode_state(me, q->parent)->lacks_names)
+        return NULL;
+    targets = session_targets(session);
+    *ret_good = targets & session->good & ~session->missed & ~s->arbiter;
+    return *ret_good && children_quorum(me, targets) == 0 ? session : NULL;
+}
+
+static FIBER bool is_free_name(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    uint32_t good, good_after;
+    struct session *session = own_directory(me, q, &good);
+    uint64_t opened_ns = session ? session->opened_ns : 0;
+    unsigned child;
+    int ret;
+
+    if (!session)
+        return false;
+    child = read_choose(me, call, q->parent, good);
+    ret = child_call(me, child, call, q, r);
+    reply_done(r);
+    /* It has to have been ours all the time. */
+    return ret == -ENOENT && own_directory(me, q, &good_after) == session && session->opened_ns == opened_ns &&
+           (good_after & bit(child));
+}
+
 FIBER int replicate_lookup(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct look l = { .me = me, .call = call, .q = q };
@@ -243,7 +277,12 @@ FIBER int replicate_lookup(struct translator *me, struct call *call, const struc
         return ret;
     if (is_private(call, q))
         return -EPERM;
+    if (is_free_name(me, call, q, r))
+        return -ENOENT;
     ret = look(&l, r);
     fan_free(l.fan);
+    struct inode_state *parent = q->parent && q->name ? inode_state(me, q->parent) : NULL;
+    if (parent)
+        parent->lacks_names = ret == -ENOENT;
     return ret;
 }
