@@ -79,12 +79,12 @@ static FIBER int add_list(struct env *env, const char *list, struct dict **hosts
 
 FIBER int auth_look_up(struct server *s, const char *brick, struct dict **ret_hosts)
 {
-    static const char *const kinds[] = { "addr", "ip" }, *const whats[] = { "allow", "reject" };
+    static const char *const kinds[] = { "addr", "ip" }, *const lists[] = { "allow", "reject" };
     SCOPED(dict_unref) struct dict *hosts = NULL;
     const char *list;
 
     for (size_t i = 0; i < 4; i++) {
-        SCOPED_FREE char *key = mem_printf("auth.%s.%s.%s", kinds[i / 2], brick, whats[i % 2]);
+        SCOPED_FREE char *key = mem_printf("auth.%s.%s.%s", kinds[i / 2], brick, lists[i % 2]);
         if (!key)
             return -ENOMEM;
         if (dict_get_str(s->me->options, key, &list) < 0)
