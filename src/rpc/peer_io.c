@@ -168,7 +168,7 @@ FIBER void rpc_peer_writer(void *arg)
             break;
         }
         while (messages-- > 0)
-            queued_sent(p, list_first(&p->queue, struct queued, node));
+            queued_sent(p, list_entry(p->queue.next, struct queued, node)); /* they are the first ones still */
         if (p->queued_bytes <= RPC_QUEUE_CALL_BYTES)
             waitq_wake_all(&p->room, 0);
     }

@@ -29,7 +29,7 @@ uint8_t *xdr_reserve_slow(struct xdr_out *o, size_t n)
         o->failed = true;
         return NULL;
     }
-    if (o->size > 0)
+    if (o->buf)
         memcpy(bigger->data, o->buf->data, o->size);
     buf_unref(o->buf);
     o->buf = bigger;

@@ -12,6 +12,7 @@ struct stream_bytes {
 
 static void add(struct stream_bytes *s, const void *data, size_t size)
 {
+    assert_non_null(s->data);
     assert_true(s->size + size <= STREAM_MAX);
     memcpy(s->data + s->size, data, size);
     s->size += size;
@@ -62,8 +63,8 @@ static void assert_message(const struct record *m, uint8_t seed, size_t size)
 
     assert_int_equal(size, head + data);
     for (size_t i = 0; i < size; i++) {
-        uint8_t byte = i < head ? m->head->data[i] : m->data->data[i - head];
-        if (byte != (uint8_t)(seed + i * 13))
+        const uint8_t *at = i < head || !m->data ? m->head->data + i : m->data->data + (i - head);
+        if (*at != (uint8_t)(seed + i * 13))
             fail_msg("byte %zu of %zu differs", i, size);
     }
 }
