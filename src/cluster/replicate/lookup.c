@@ -234,8 +234,23 @@ static FIBER int look(struct look *l, struct reply *r)
     return ret < 0 ? ret : make_answer(l, r);
 }
 
+static bool expects_free_name(const struct inode_state *parent)
+{
+    return parent->absent_after[parent->was_absent];
+}
+
+static void note_name(struct translator *me, struct inode *directory, bool is_absent)
+{
+    struct inode_state *parent = inode_state(me, directory);
+
+    if (!parent)
+        return;
+    parent->absent_after[parent->was_absent] = is_absent;
+    parent->was_absent = is_absent;
+}
+
 /* While we hold a directory's lock nobody else changes its names, so one good copy knows which are free. That is what
- * whoever makes many files in it asks first. */
+ * whoever makes files in it or renames to them asks first; which look-ups those will be shows in what came before. */
 static struct session *own_directory(struct translator *me, const struct request *q, uint32_t *ret_good)
 {
     struct replicate *s = replicate_of(me);
@@ -243,7 +258,7 @@ static struct session *own_directory(struct translator *me, const struct request
     uint32_t targets;
 
     if (!session || !session->is_marked_session || session->keep_dirty || session->generation != s->generation ||
-        !inode_state(me, q->parent)->lacks_names)
+        !expects_free_name(inode_state(me, q->parent)))
         return NULL;
     targets = session_targets(session);
     *ret_good = targets & session->good & ~session->missed & ~s->arbiter;
@@ -277,12 +292,9 @@ FIBER int replicate_lookup(struct translator *me, struct call *call, const struc
         return ret;
     if (is_private(call, q))
         return -EPERM;
-    if (is_free_name(me, call, q, r))
-        return -ENOENT;
-    ret = look(&l, r);
+    ret = is_free_name(me, call, q, r) ? -ENOENT : look(&l, r);
     fan_free(l.fan);
-    struct inode_state *parent = q->parent && q->name ? inode_state(me, q->parent) : NULL;
-    if (parent)
-        parent->lacks_names = ret == -ENOENT;
+    if (q->parent && q->name)
+        note_name(me, q->parent, ret == -ENOENT);
     return ret;
 }

@@ -222,7 +222,8 @@ struct inode_state {
     uint64_t contended_ns;  /* when another client last wanted it */
     struct held_lock *held; /* POSIX locks granted through us; those of open descriptors only */
     uint64_t held_version;  /* raised whenever `held` changes */
-    bool lacks_names;       /* the last name looked up in this directory was not there */
+    bool was_absent;        /* the last name looked up in this directory was not there */
+    bool absent_after[2];   /* nor was the one that came after a name that was there, or after one that was not */
     bool was_locked;        /* somebody asked for a POSIX lock through us: a close has to tell the children */
 };
 
