@@ -96,11 +96,12 @@ void real_pool_submit(struct env *env, struct pool_job *job)
     list_init(&job->node);
     pthread_mutex_lock(&p->lock);
     list_add_tail(&p->queued, &job->node);
-    if (p->idle > 0)
-        pthread_cond_signal(&p->has_work);
-    else if (p->started < p->limit)
+    bool is_one_idle = p->idle > 0;
+    if (!is_one_idle && p->started < p->limit)
         (void)start_thread(p); /* there is at least one, which will get to it */
     pthread_mutex_unlock(&p->lock);
+    if (is_one_idle) /* after the unlock: it would only run into the lock */
+        pthread_cond_signal(&p->has_work);
 }
 
 static void free_pool(uv_handle_t *handle)
