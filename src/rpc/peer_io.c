@@ -90,9 +90,10 @@ static int enqueue(struct rpc_peer *p, struct xdr_out *o, size_t sent)
     if (!q)
         return -ENOMEM;
     q->out = *o;
+    *o = (struct xdr_out) { 0 }; /* given */
     q->sent = sent;
     list_add_tail(&p->queue, &q->node);
-    p->queued_bytes += xdr_total(o);
+    p->queued_bytes += xdr_total(&q->out);
     waitq_wake_one(&p->writer, 0);
     if (p->queued_bytes > RPC_QUEUE_MAX_BYTES)
         rpc_peer_disconnect(p, -ENOBUFS);
