@@ -256,30 +256,3 @@ bricks_agree() { # bricks_agree VOLUME NAME
     fi
     ok "$2" compare_bricks "${dirs[@]}"
 }
-
-# ---- Whether mortarfs can mount at all --------------------------------------------------------------------------
-# The tests came before the program. Until it serves and mounts a volume of one brick, each skips; TEST_READY=yes (for
-# CI, once it does) takes that for granted, so that a program that no longer mounts fails.
-
-probe_ready() {
-    local START_S=5
-    volume probe 1
-    start_brick probe/brick1 >/dev/null && launch_mount probe "$T/probe/mnt" && wait_mounted "$T/probe/mnt" 10
-}
-require_ready() {
-    local binary mark
-    [ "$BRICK $MOUNT" != "glusterfsd glusterfs" ] && [ "${TEST_READY:-probe}" != yes ] || return 0
-    binary=$(command -v mortarfs)
-    mark=$MORTAR_BUILD/test-logs/ready-$(stat -c %Y "$binary")-$BRICK-$MOUNT
-    if [ ! -e "$mark" ]; then
-        mkdir -p "${mark%/*}"
-        if probe_ready; then echo yes > "$mark"; else echo no > "$mark"; fi
-        note_mount_pid "$T/probe/mnt"
-        wait_for 5 umount "$T/probe/mnt" || umount -l "$T/probe/mnt" 2>/dev/null
-        kill_brick probe/brick1
-        unset "brick_pid[probe/brick1]"
-        rm -f "$T"/log/*
-    fi
-    [ "$(cat "$mark")" = yes ] || skip_all "mortarfs does not serve and mount a volume of one brick yet"
-}
-require_ready

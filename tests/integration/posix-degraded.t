@@ -5,7 +5,7 @@
 
 volume vol 2
 start_bricks vol
-start_mount vol "$T/m"
+start_mount vol "$T/m" --acl
 ok "a file is written to both" sh -c "echo both > $T/m/before"
 kill_brick vol/brick1
 nested suite posix_suite "$T/m" $(must_have)

@@ -5,7 +5,7 @@
 
 volume vol 1
 start_bricks vol
-start_mount vol "$T/m"
+start_mount vol "$T/m" --acl
 nested suite posix_suite "$T/m" $(must_have)
 is "$(ls -A "$T/m")" "" "nothing is left behind"
 stop_mount "$T/m"
