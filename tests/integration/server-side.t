@@ -5,6 +5,10 @@
 
 volume vol 2 --server-side
 start_bricks vol
+# The first server starts alone and would blame the second for what is written before it came.
+for i in 1 2; do
+    wait_for 20 grep -q 'child-up.*child=vol-other' "$T/log/vol-brick$i.log" || fail "server $i sees the other"
+done
 start_mount vol "$T/a"
 start_mount "$T/vol/client2.vol" "$T/b"
 ok "a tree is copied through the first server" cp -a /usr/share/doc/bash "$T/a/doc"
