@@ -100,6 +100,7 @@ struct node {
     uint64_t told_ns;    /* when `told` was first seen */
     uint64_t cache_ns;   /* since when pages now in the kernel's cache can have been read */
     uint64_t no_caps_ns; /* when it was known to have no security.capability; 0 = not known */
+    uint64_t plain_ns;   /* when it was last seen without set-user-id and set-group-id; 0 = not known */
     uint64_t kernel_end; /* the file's size as the kernel has it */
     struct gfid parent;  /* a directory and a name it was found under; name NULL = none */
     char *name;
@@ -350,5 +351,7 @@ FIBER int open_node(struct request_in *in, struct node *node, uint32_t flags, bo
                     struct fuse_open_out *out);
 /* Clears set-user-id and set-group-id as the kernel would, after data of somebody without privilege was written. */
 FIBER void kill_suid_bits(struct request_in *in, struct node *node, uint32_t mode);
+/* The same after a write that was answered with `post`, which is not set when the write waits in a cache below. */
+FIBER void kill_suid_after_write(struct request_in *in, struct node *node, const struct iatt *post);
 /* Clears those of `bits` that are set in `mode`, the node's present mode. */
 FIBER void clear_mode_bits(struct request_in *in, struct node *node, uint32_t mode, uint32_t bits);

@@ -158,6 +158,7 @@ void node_told(struct mount *m, struct node *node, const struct iatt *a)
         return;
     node->kernel_end = a->size;
     node->gid = a->gid;
+    node->plain_ns = a->mode & (S_ISUID | S_ISGID) ? 0 : env_now_ns(m->env);
     if (told_matches(node, a))
         return;
     node->told = told_of(a);

@@ -83,6 +83,27 @@ FIBER void kill_suid_bits(struct request_in *in, struct node *node, uint32_t mod
     clear_mode_bits(in, node, mode, bits);
 }
 
+FIBER void kill_suid_after_write(struct request_in *in, struct node *node, const struct iatt *post)
+{
+    SCOPED(reply_free) struct reply *r = NULL;
+    struct request q = { .op = OP_STAT, .inode = node_inode(in->m, node) };
+    uint64_t now = env_now_ns(in->m->env);
+
+    if (iatt_is_set(post)) {
+        kill_suid_bits(in, node, post->mode);
+        return;
+    }
+    /* Asked once in a while and not after each write, for the answer is nearly always the same. */
+    if (node->type != S_IFREG || (node->plain_ns != 0 && now < node->plain_ns + FUSE_STEADY_NS))
+        return;
+    r = reply_new();
+    if (!r || !q.inode || ask(in, &q, r) < 0)
+        return;
+    if (!(r->stat.mode & (S_ISUID | S_ISGID)))
+        node->plain_ns = now;
+    kill_suid_bits(in, node, r->stat.mode);
+}
+
 static FIBER int set_size(struct request_in *in, const struct fuse_setattr_in *args, struct reply *r)
 {
     struct node *node = in->node;

@@ -122,7 +122,7 @@ FIBER int on_write(struct request_in *in)
     if (result < 0)
         return result;
     if (args->write_flags & FUSE_WRITE_KILL_SUIDGID)
-        kill_suid_bits(in, node, r->post.mode);
+        kill_suid_after_write(in, node, &r->post);
     end = args->offset + (uint64_t)result;
     node_wrote(m, node, end, &r->pre, &r->post);
     m->count.bytes_written += (uint64_t)result;
