@@ -145,6 +145,8 @@ static FIBER int remote_any(struct translator *me, struct call *call, const stru
         return remote_compound(s, call, q, r);
     if (q->op == OP_COMPOUND)
         return default_compound(me, call, q, r);
+    if (q->op == OP_FLUSH && remote_flush_is_idle(s, q))
+        return 0;
     if (s->speaks_mortar && needs_own_program(s, call, q))
         return remote_op_as_step(s, call, q, r);
     return remote_op(s, call, q, r);
@@ -172,6 +174,7 @@ const struct translator_class client_class = {
     .any = remote_any,
     .is_leaf = true,
     .uses_fd_ctx = true,
+    .uses_inode_ctx = true,
     .init = remote_init,
     .start = remote_start,
     .stop = remote_stop,

@@ -48,7 +48,8 @@ struct remote {
 struct remote_fd {
     int64_t number; /* FD_ANONYMOUS: not open there */
     uint32_t generation;
-    bool is_bad; /* its locks were lost: EBADF */
+    bool is_bad;   /* its locks were lost: EBADF */
+    bool is_dirty; /* changed something since the last FLUSH */
     struct list locks;
 };
 
@@ -102,6 +103,10 @@ int remote_fd_number(struct remote *s, struct fd *fd, int64_t *ret_number);
 int remote_fd_opened(struct remote *s, struct fd *fd, int64_t number);
 void remote_fd_release(struct translator *me, struct fd *fd, void *ctx);
 void remote_release_number(struct remote *s, const struct gfid *gfid, int64_t number, bool is_dir);
+/* Before q is sent: what makes the next FLUSH of its descriptors worth a message. */
+void remote_fd_note(struct remote *s, const struct request *q);
+/* Has this FLUSH nothing to do on the brick? */
+bool remote_flush_is_idle(struct remote *s, const struct request *q);
 /* A lock was granted or given back, or all of an owner's (flush). */
 void remote_fd_locked(struct remote *s, struct fd *fd, const struct lock_range *range, bool is_unlock);
 void remote_fd_flushed(struct remote *s, struct fd *fd, const struct lk_owner *owner);

@@ -172,12 +172,43 @@ void remote_fd_flushed(struct remote *s, struct fd *fd, const struct lk_owner *o
 
     if (!f)
         return;
+    f->is_dirty = false;
     list_for_each (l, &f->locks, node) {
         if (!lk_owner_equal(&l->range.owner, owner))
             continue;
         list_del(&l->node);
         mem_free(l);
     }
+}
+
+/* ---- closing without a message ----
+ *
+ * FLUSH drops the closer's posix locks on the inode and tells what went wrong with its changes. Without either there is
+ * nothing to ask: the inode's slot is set once a lock was ever asked for, the descriptor's flag by changes through it. */
+
+static void make_dirty(struct remote *s, struct fd *fd)
+{
+    struct remote_fd *f = fd ? remote_fd_of(s, fd) : NULL;
+
+    if (f)
+        f->is_dirty = true;
+}
+
+void remote_fd_note(struct remote *s, const struct request *q)
+{
+    if (q->op == OP_LK && q->command != LOCK_GET) {
+        *inode_ctx(q->inode, s->me) = s;
+    } else if (q->op == OP_WRITE || q->op == OP_TRUNCATE || q->op == OP_FALLOCATE || q->op == OP_COPY_RANGE) {
+        make_dirty(s, q->fd);
+        make_dirty(s, q->fd2);
+    }
+}
+
+bool remote_flush_is_idle(struct remote *s, const struct request *q)
+{
+    const struct remote_fd *f = remote_fd_of(s, q->fd);
+
+    return f && !f->is_bad && !f->is_dirty && f->generation == s->generation && !*inode_ctx(q->inode, s->me);
 }
 
 /* ---- after a reconnect ---- */

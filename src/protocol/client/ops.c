@@ -141,6 +141,7 @@ int remote_request(struct remote *s, struct call *call, const struct request *q,
                                 .data = q->data };
     if (w->proc == FOP_NULL)
         return -EOPNOTSUPP;
+    remote_fd_note(s, q);
     int r = fd_number(s, q->fd, steps, step, &w->fd);
     if (r == 0)
         r = fd_number(s, q->fd2, steps, step, &w->fd2);

@@ -170,6 +170,29 @@ FIBER_TEST(credentials_and_times_travel)
     pair_free(p);
 }
 
+FIBER_TEST(closing_is_a_message_only_when_there_is_something_to_flush)
+{
+    struct pair *p = pair_new(t, NULL, NULL);
+    SCOPED(buf_unref) struct buf *b = bytes("x");
+    struct lock_range range = { .type = LOCK_WRITE, .length = 1 };
+
+    assert_int_equal(0, test_op(t, OP_OPEN, .inode = t->file, .fd = t->fd, .flags = O_RDWR));
+    assert_int_equal(0, test_op(t, OP_FLUSH, .inode = t->file, .fd = t->fd));
+    assert_int_equal(0, leaf_count(p->leaf, OP_FLUSH));
+    assert_int_equal(1, test_op(t, OP_WRITE, .inode = t->file, .fd = t->fd, .data = b, .size = 1));
+    leaf_fail(p->leaf, OP_FLUSH, EDQUOT, 1);
+    assert_int_equal(-EDQUOT, test_op(t, OP_FLUSH, .inode = t->file, .fd = t->fd));
+    assert_int_equal(0, test_op(t, OP_FLUSH, .inode = t->file, .fd = t->fd));
+    assert_int_equal(2, leaf_count(p->leaf, OP_FLUSH));
+    assert_int_equal(0, test_op(t, OP_FLUSH, .inode = t->file, .fd = t->fd));
+    assert_int_equal(2, leaf_count(p->leaf, OP_FLUSH));
+    assert_int_equal(0, test_op(t, OP_LK, .inode = t->file, .fd = t->fd, .command = LOCK_TRY, .lock = &range));
+    assert_int_equal(0, test_op(t, OP_FLUSH, .inode = t->file, .fd = t->fd));
+    assert_int_equal(0, test_op(t, OP_FLUSH, .inode = t->file, .fd = t->fd));
+    assert_int_equal(4, leaf_count(p->leaf, OP_FLUSH));
+    pair_free(p);
+}
+
 FIBER_TEST(without_a_brick_everything_fails_at_once)
 {
     struct pair *p = pair_new(t, NULL, NULL);
@@ -779,6 +802,7 @@ int main(void)
         cmocka_unit_test(lookup_by_name_and_by_gfid),
         cmocka_unit_test(create_gives_a_descriptor_that_later_operations_use),
         cmocka_unit_test(credentials_and_times_travel),
+        cmocka_unit_test(closing_is_a_message_only_when_there_is_something_to_flush),
         cmocka_unit_test(without_a_brick_everything_fails_at_once),
         cmocka_unit_test(a_reconnect_opens_descriptors_again),
         cmocka_unit_test(a_reconnect_opens_many_descriptors_again),
