@@ -111,7 +111,7 @@ static int run(struct cmdline *c)
 {
     struct daemon_link link = { -1 };
     struct error err = { "" };
-    struct log *log;
+    struct log *log = NULL;
     int pid_fd = -1, code;
 
     if (check_mount_point(c, &err) < 0 || open_log(c, &log, &err) < 0)

@@ -126,7 +126,7 @@ static void compare(const struct run *run, const struct step *step, const uint8_
     for (uint64_t i = first; i < length; i++)
         count += have[i] != run->model[offset + i];
     differs(run, step, "byte at %llu (0x%llx) is %02x, expected %02x; %llu of %llu bytes differ",
-            (unsigned long long)(offset + first), (unsigned long long)(offset + first), have[first],
+            (unsigned long long)offset + first, (unsigned long long)offset + first, have[first],
             run->model[offset + first], (unsigned long long)count, (unsigned long long)length);
 }
 

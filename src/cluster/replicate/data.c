@@ -91,7 +91,7 @@ FIBER int replicate_copy_range(struct translator *me, struct call *call, const s
 
     if (ret == 0)
         ret = known_get(me, call, q->inode, q->fd, false, &source);
-    if (ret < 0)
+    if (ret != 0)
         return ret;
     if ((source.data | s->arbiter) != s->all || session_find(me, q->inode, CHANGE_DATA))
         return -EOPNOTSUPP; /* the caller copies by reading and writing instead */

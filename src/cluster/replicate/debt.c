@@ -109,6 +109,8 @@ void debts_forget(struct translator *me)
 {
     struct replicate *s = replicate_of(me);
 
-    while (!list_empty(&s->debts))
-        debt_free(s, list_first(&s->debts, struct debt, of_all));
+    struct debt *d;
+
+    while ((d = list_first(&s->debts, struct debt, of_all)))
+        debt_free(s, d);
 }

@@ -152,7 +152,7 @@ FIBER int replicate_open(struct translator *me, struct call *call, const struct 
         ret = known_get(me, call, q->inode, NULL, false, &known);
     if (ret == 0 && !(known.data && known.metadata))
         ret = known_get(me, call, q->inode, NULL, true, &known);
-    if (ret < 0)
+    if (ret != 0)
         return ret;
     if (q->inode->type != S_IFDIR && !(known.data && known.metadata))
         return known_none(me, q->inode, &known, known.data ? "metadata" : "data");
@@ -208,8 +208,8 @@ FIBER int replicate_flush(struct translator *me, struct call *call, const struct
     }
     struct session *session = session_find(me, q->inode, CHANGE_DATA);
     struct session *attributes = session_find(me, q->inode, CHANGE_METADATA);
-    bool holds_fd = (session && session->fd && session->fd != q->fd) ||
-                    (attributes && attributes->fd && attributes->fd != q->fd);
+    bool holds_fd =
+        (session && session->fd && session->fd != q->fd) || (attributes && attributes->fd && attributes->fd != q->fd);
 
     /* The sessions themselves may hold one. */
     if (q->inode->open_fds <= (holds_fd ? 2u : 1u)) {

@@ -289,7 +289,7 @@ FIBER int replicate_read(struct translator *me, struct call *call, const struct 
 
     if (ret == 0)
         ret = known_get(me, call, q->inode, q->fd, false, &known);
-    if (ret < 0)
+    if (ret != 0)
         return ret;
     if (!readable_for(&known, q->op)) {
         ret = known_get(me, call, q->inode, q->fd, true, &known);
@@ -329,7 +329,7 @@ FIBER int replicate_stat(struct translator *me, struct call *call, const struct 
         ret = known_get(me, call, q->inode, q->fd, false, &known);
     if (ret == 0 && !(known.data & known.metadata))
         ret = known_get(me, call, q->inode, q->fd, true, &known);
-    if (ret < 0)
+    if (ret != 0)
         return ret;
     if (known.data & known.metadata & s->up)
         return read_from(me, call, q, &known, r);

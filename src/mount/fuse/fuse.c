@@ -344,7 +344,7 @@ FIBER int fuse_take_over(struct translator *to, struct translator *from, struct 
     while (m->running > 0)
         (void)waitq_wait(&m->idle, NULL);
     each_node(m, collect_handles, &all);
-    all.list = mem_array(all.count ? all.count : 1, sizeof(all.list[0]));
+    all.list = mem_array(all.count ? all.count : 1, sizeof(void *));
     if (!all.list) {
         r = error_set(err, -ENOMEM, "out of memory for %zu open files", all.count);
         goto out;

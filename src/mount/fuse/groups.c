@@ -139,7 +139,7 @@ int groups_get(struct mount *m, uint32_t pid, uint32_t uid, bool fresh, struct g
     struct known *k = NULL;
     int r;
 
-    HASH_FIND(hh, c->known, &caller, sizeof(caller), k);
+    HASH_FIND(hh, c->known, &caller, sizeof(caller), k); // NOLINT: the macro reads eight bytes, all of them are set
     if (k && !fresh && now - k->read_ns < keep_ns) {
         k->groups->refs++;
         *ret_groups = k->groups;
@@ -188,7 +188,7 @@ bool thread_has_sigkill(uint32_t pid)
     static const char *const lines[] = { "\nSigPnd:", "\nShdPnd:" };
     SCOPED_FREE char *text = NULL;
 
-    if (read_status(pid, &text) < 0)
+    if (read_status(pid, &text) < 0 || !text)
         return true; /* it is gone */
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
         const char *at = strstr(text, lines[i]);

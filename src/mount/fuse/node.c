@@ -27,6 +27,7 @@ struct node *node_get(struct mount *m, const struct iatt *a)
 {
     struct node *node = node_by_gfid(m, &a->gfid);
 
+    assert(m);
     if (node)
         return node;
     node = NEW(struct node);
@@ -43,7 +44,7 @@ struct node *node_get(struct mount *m, const struct iatt *a)
 static void node_free(struct mount *m, struct node *node)
 {
     if (node != &m->root)
-        HASH_DEL(m->nodes, node);
+        HASH_DEL(m->nodes, node); // NOLINT: of the nodes in the table, one has no predecessor, and that is the head
     fd_unref(node->spare);
     inode_unref(node->inode);
     mem_free(node->name);

@@ -30,6 +30,7 @@ static int send_answer(struct request_in *in, int error, struct iovec *iov, int 
         bytes += iov[i].iov_len;
     head.len = (uint32_t)bytes;
     n = writev(in->m->dev_fd, iov, count);
+    iov[0].iov_base = NULL; /* head ends here */
     if (n >= 0)
         return 0;
     in->m->count.replies_lost++; /* ENOENT: the caller has been killed; ENODEV: unmounted */

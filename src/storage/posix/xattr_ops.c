@@ -114,7 +114,7 @@ FIBER int posix_setxattr(struct translator *me, struct call *call, const struct 
         e = mdata_stamp(s, n, f, call, false);
     if (e == 0)
         e = pfile_iatt(s, n, f, &post);
-    return e < 0 ? e : answer_iatts(q->xdata, &pre, &post, &r->xdata);
+    return e != 0 ? e : answer_iatts(q->xdata, &pre, &post, &r->xdata);
 }
 
 FIBER int posix_removexattr(struct translator *me, struct call *call, const struct request *q, struct reply *r)
@@ -143,7 +143,7 @@ FIBER int posix_removexattr(struct translator *me, struct call *call, const stru
         e = mdata_stamp(s, n, f, call, false);
     if (e == 0)
         e = pfile_iatt(s, n, f, &post);
-    return e < 0 ? e : answer_iatts(q->xdata, &pre, &post, &r->xdata);
+    return e != 0 ? e : answer_iatts(q->xdata, &pre, &post, &r->xdata);
 }
 
 /* ---- xattrop ---- */

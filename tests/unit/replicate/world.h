@@ -5,10 +5,17 @@
 #include "unit/graph/test_graph.h"
 #include "unit/replicate/membrick.h"
 
-#define PENDING(i) ((const char *[]) { "trusted.afr.c0", "trusted.afr.c1", "trusted.afr.c2" }[i])
+#define PENDING(i) pending_name(i)
 #define DIRTY      "trusted.afr.dirty"
 
 enum { DATA, METADATA, ENTRY };
+
+static inline const char *pending_name(unsigned i)
+{
+    static const char *const names[] = { "trusted.afr.c0", "trusted.afr.c1", "trusted.afr.c2" };
+
+    return names[i];
+}
 
 struct world {
     struct test *t;

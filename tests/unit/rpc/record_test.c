@@ -63,7 +63,8 @@ static void assert_message(const struct record *m, uint8_t seed, size_t size)
 
     assert_int_equal(size, head + data);
     for (size_t i = 0; i < size; i++) {
-        const uint8_t *at = i < head || !m->data ? m->head->data + i : m->data->data + (i - head);
+        const uint8_t *at =
+            i < head || !m->data ? m->head->data + i : m->data->data + (i - head); // NOLINT: head + data
         if (*at != (uint8_t)(seed + i * 13))
             fail_msg("byte %zu of %zu differs", i, size);
     }
