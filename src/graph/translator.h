@@ -70,7 +70,8 @@ struct dump;
  *   rename       q: parent name parent2 name2 [inode] [inode2: what is overwritten] flags (RENAME_*)
  *                   valid (RENAME_ONTO_NOTHING: name2 led nowhere a moment ago)
  *                                                                r: stat, pre, post (old parent), pre2, post2 (new)
- *   open         q: inode fd flags                               r: [stat]                (fd is opened)
+ *   open         q: inode fd flags [size]                        r: [stat] [data]         (fd is opened)
+ *                   data: all of a file of up to q->size bytes, if the brick had it at hand
  *   opendir      q: inode fd
  *   read         q: inode [fd] offset size flags                 r: data, stat; returns bytes (0 = end)
  *   write        q: inode [fd] offset data flags                 r: pre, post; returns bytes

@@ -70,24 +70,41 @@ static FIBER int open_everywhere(struct translator *me, struct call *call, const
 }
 
 /* Opens, and asks for attributes and counters in the same message: whoever opens a file wants to know how it looks now,
- * and what was believed of its copies is renewed. */
-static FIBER struct fan *open_and_stat(struct translator *me, struct call *call, const struct request *q)
+ * and what was believed of its copies is renewed. `reader` is asked for the contents as well, if they are few. */
+static FIBER struct fan *open_and_stat(struct translator *me, struct call *call, const struct request *q,
+                                       uint32_t reader)
 {
     struct replicate *s = replicate_of(me);
     const struct request nothing = { 0 };
     struct fan *fan = fan_new(me, call, s->up, &nothing);
 
-    if (!fan || fan_steps(fan, 2) < 0) {
+    if (!fan || fan_steps(fan, 3) < 0) {
         fan_free(fan);
         return NULL;
     }
     for_each_child(i, fan->targets)
     {
-        fan->list[i].steps[0] = *q;
-        fan->list[i].steps[1] = (struct request) { .op = OP_STAT, .inode = q->inode, .xdata = s->ask };
+        struct fan_child *c = &fan->list[i];
+
+        c->steps[0] = *q;
+        c->steps[0].size = 0;
+        c->steps[1] = (struct request) { .op = OP_STAT, .inode = q->inode, .xdata = s->ask };
+        c->steps[2] = (struct request) { .op = OP_READ, .inode = q->inode, .size = q->size };
+        c->q.step_count = reader & bit(i) ? 3 : 2;
     }
     fan_run(fan);
     return fan;
+}
+
+/* The child whose contents may go along with the answer; none if it is not known to be good. */
+static uint32_t choose_reader(struct translator *me, struct call *call, const struct request *q,
+                              const struct known *known)
+{
+    uint32_t from = known->data & known->metadata & replicate_of(me)->up;
+
+    if (q->size == 0 || !from || q->inode->type != S_IFREG)
+        return 0;
+    return bit(read_choose(me, call, q->inode, from));
 }
 
 /* Makes the answer to `step` the whole answer of the child. */
@@ -104,12 +121,15 @@ static void keep_step(struct fan_child *c, uint32_t step)
     mem_free(steps);
 }
 
-static FIBER int open_told(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+static FIBER int open_told(struct translator *me, struct call *call, const struct request *q,
+                           const struct known *before, struct reply *r)
 {
     struct replicate *s = replicate_of(me);
     struct fd_state *state = fd_state(me, q->fd);
     struct testimony t = { .generation = s->generation, .asked_at = s->clock };
-    SCOPED(fan_free) struct fan *fan = state ? open_and_stat(me, call, q) : NULL;
+    uint32_t reader = choose_reader(me, call, q, before);
+    SCOPED(fan_free) struct fan *fan = state ? open_and_stat(me, call, q, reader) : NULL;
+    SCOPED(buf_unref) struct buf *contents = NULL;
     struct known known;
     uint32_t ok = 0, from;
     int worst = 0;
@@ -127,6 +147,9 @@ static FIBER int open_told(struct translator *me, struct call *call, const struc
         if (fan_step(fan, i, 1, NULL) < 0)
             continue;
         t.ok |= bit(i);
+        struct reply *read;
+        if ((reader & bit(i)) && fan_step(fan, i, 2, &read) >= 0)
+            contents = take(read->data);
         keep_step(&fan->list[i], 1);
     }
     state->opened |= ok;
@@ -137,8 +160,11 @@ static FIBER int open_told(struct translator *me, struct call *call, const struc
         return 0; /* open, and the caller asks for attributes if it wants them */
     known_judge(me, q->inode, &t, &known);
     from = known.data & known.metadata & t.ok;
-    if (from)
-        r->stat = fan->list[read_choose(me, call, q->inode, from)].r.stat;
+    if (!from)
+        return 0;
+    r->stat = fan->list[read_choose(me, call, q->inode, from)].r.stat;
+    if ((reader & from) && contents && contents->size == r->stat.size)
+        r->data = take(contents);
     return 0;
 }
 
@@ -158,7 +184,7 @@ FIBER int replicate_open(struct translator *me, struct call *call, const struct 
         return known_none(me, q->inode, &known, known.data ? "metadata" : "data");
     own.flags &= ~(uint32_t)O_TRUNC;
     if (!(q->flags & O_TRUNC) && !q->xdata)
-        return open_told(me, call, &own, r);
+        return open_told(me, call, &own, &known, r);
     ret = open_everywhere(me, call, &own, r);
     if (ret < 0 || !(q->flags & O_TRUNC))
         return ret;

@@ -35,6 +35,8 @@
 #define FUSE_STEADY_NS      1000000000u /* see above, "What the kernel believes" */
 #define FUSE_NOTIFY_RUNNING 4           /* notifications written at a time, each holding a pool thread */
 #define FUSE_NOTIFY_QUEUED  65536       /* beyond that, upcalls are dropped and time-outs must do */
+#define FUSE_FIRST_BYTES    (64u * 1024u) /* files this small are read as they are opened */
+#define FUSE_FIRST_NS       20000000u     /* and that is good for a read which follows at once */
 #define FUSE_RECENT_NAMES   16
 #define FUSE_DIR_BATCH      (64u * 1024u)
 #define FUSE_DIR_FRESH_NS   500000000u /* attributes of a batch older than this are not told to the kernel */
@@ -101,6 +103,7 @@ struct node {
     uint64_t cache_ns;   /* since when pages now in the kernel's cache can have been read */
     uint64_t no_caps_ns; /* when it was known to have no security.capability; 0 = not known */
     uint64_t plain_ns;   /* when it was last seen without set-user-id and set-group-id; 0 = not known */
+    uint64_t changes;    /* of its contents, through us */
     uint64_t kernel_end; /* the file's size as the kernel has it */
     struct gfid parent;  /* a directory and a name it was found under; name NULL = none */
     char *name;
@@ -113,6 +116,8 @@ struct handle {
     struct fd *fd; /* NULL: could not be opened again after a change of graphs */
     uint32_t flags;
     bool has_flock, is_direct;
+    struct buf *first; /* all of the file, as it was when it was opened; or NULL */
+    uint64_t first_ns, first_upcalls, first_changes;
     /* directories: entries read ahead of the kernel's requests */
     struct fiber_mutex dir_lock;
     struct dir_entries *batch;

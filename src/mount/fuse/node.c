@@ -169,6 +169,7 @@ void node_told(struct mount *m, struct node *node, const struct iatt *a)
 
 void node_wrote(struct mount *m, struct node *node, uint64_t end, const struct iatt *pre, const struct iatt *post)
 {
+    node->changes++;
     node->kernel_end = MAX(node->kernel_end, end);
     if (iatt_is_set(pre) && iatt_is_set(post) && told_matches(node, pre) && post->size == MAX(node->told.size, end)) {
         /* Nobody else has changed it since it was told, so the kernel's pages are those of the brick. */
@@ -199,6 +200,7 @@ void handle_free(struct mount *m, struct handle *h)
 
     list_del(&h->of_node);
     fd_unref(h->fd);
+    buf_unref(h->first);
     dir_entries_free(h->batch);
     mem_free(h);
     free_if_unused(m, node);

@@ -113,6 +113,7 @@ static FIBER int set_size(struct request_in *in, const struct fuse_setattr_in *a
 
     if (!q.inode)
         return -ENOMEM;
+    node->changes++;
     if (args->valid & FATTR_LOCKOWNER)
         lk_owner_from_u64(&in->call.lk_owner, args->lock_owner);
     if (args->valid & FATTR_FH) {

@@ -99,6 +99,8 @@ static FIBER int set_lock(struct request_in *in, enum lock_command command)
     if (range.type != LOCK_NONE) {
         in->node->told_is_set = false;
         in->node->cache_ns = env_now_ns(in->m->env);
+        in->m->upcalls++; /* its last holder may have changed anything */
+        own_attr_forget(in->node);
         inval_all_wait(in->m, in->node);
     }
     (void)answer(in, NULL, 0);

@@ -64,9 +64,19 @@ static FIBER int truncate_opened(struct request_in *in, struct node *node, struc
     return result;
 }
 
-static FIBER int open_inode(struct request_in *in, struct inode *inode, uint32_t flags, struct reply *r,
+/* A small file that is opened for reading is read, if the kernel will not keep the pages it has. */
+static bool will_be_read(const struct node *node, uint32_t flags)
+{
+    bool is_kept = node->told_is_set && node->cache_ns >= node->told_ns + FUSE_STEADY_NS;
+
+    return (flags & O_ACCMODE) == O_RDONLY && !(flags & (O_TRUNC | O_DIRECT)) && node->type == S_IFREG && !is_kept &&
+           node->kernel_end > 0 && node->kernel_end <= FUSE_FIRST_BYTES;
+}
+
+static FIBER int open_inode(struct request_in *in, struct node *node, uint32_t flags, struct reply *r,
                             struct fd **ret_fd)
 {
+    struct inode *inode = node_inode(in->m, node);
     SCOPED(fd_unref) struct fd *fd = inode ? fd_new(inode, open_flags(in->m, flags), in->call.pid) : NULL;
     struct request q = { .op = OP_OPEN, .inode = inode, .fd = fd };
     int result;
@@ -74,6 +84,7 @@ static FIBER int open_inode(struct request_in *in, struct inode *inode, uint32_t
     if (!fd)
         return -ENOMEM;
     q.flags = fd->flags;
+    q.size = will_be_read(node, flags) ? FUSE_FIRST_BYTES : 0;
     result = ask(in, &q, r);
     if (result < 0)
         return result == -ENOENT ? -ESTALE : result;
@@ -162,7 +173,8 @@ FIBER int open_node(struct request_in *in, struct node *node, uint32_t flags, bo
 
     if (!r)
         return -ENOMEM;
-    result = open_inode(in, node_inode(m, node), flags, r, &fd);
+    uint64_t changes = node->changes;
+    result = open_inode(in, node, flags, r, &fd);
     if (result == -ESTALE)
         result = use_spare(in, node, &fd);
     else
@@ -181,6 +193,12 @@ FIBER int open_node(struct request_in *in, struct node *node, uint32_t flags, bo
     h = handle_new(node, fd, flags);
     if (!h)
         return -ENOMEM;
+    if (r->data && !(out->open_flags & FOPEN_KEEP_CACHE)) {
+        h->first = take(r->data);
+        h->first_ns = env_now_ns(m->env);
+        h->first_upcalls = in->upcalls;
+        h->first_changes = changes;
+    }
     open_answer(m, h, out);
     return 0;
 }

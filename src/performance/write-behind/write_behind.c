@@ -88,7 +88,7 @@ static FIBER int write_behind_open(struct translator *me, struct call *call, con
     if (result >= 0)
         result = child_call(me, 0, call, q, r);
     if (result >= 0 && dirty_since(dirty_find(me, q->inode), ends))
-        memset(&r->stat, 0, sizeof(r->stat)); /* older than what was acknowledged: who wants to know asks */
+        reply_done(r); /* older than what was acknowledged: who wants to know asks */
     return result;
 }
 
