@@ -98,6 +98,11 @@ static bool same_times(const struct mdata_times *a, const struct mdata_times *b)
            a->mtime_nsec == b->mtime_nsec && a->atime_nsec == b->atime_nsec;
 }
 
+static bool is_moment_after(int64_t time_s, int64_t at_s)
+{
+    return time_s >= at_s && time_s - at_s <= 1;
+}
+
 static int mdata_raise(struct posix *s, struct pnode *n, const struct pfile *f, uint32_t flags, int64_t at_s,
                        uint32_t at_ns)
 {
@@ -109,6 +114,11 @@ static int mdata_raise(struct posix *s, struct pnode *n, const struct pfile *f, 
         if (fstat(f->fd, &st) < 0)
             return -errno;
         mdata_from_stat(&m, &st);
+        /* What the kernel has stamped a moment ago, for this change, is another time on each brick of a mirror. */
+        if (flags & (TIME_CTIME | TIME_MTIME) && is_moment_after(m.ctime, at_s))
+            m.ctime = INT64_MIN;
+        if (flags & TIME_MTIME && is_moment_after(m.mtime, at_s))
+            m.mtime = INT64_MIN;
     }
     if (flags & (TIME_CTIME | TIME_MTIME)) /* content does not change without the inode */
         raise_time(&m.ctime, &m.ctime_nsec, at_s, at_ns);

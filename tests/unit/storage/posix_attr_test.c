@@ -293,11 +293,28 @@ BRICK_TEST(readdirp_carries_attributes_and_xattrs)
     }
 }
 
+/* Both bricks of a mirror give a directory without stored times that of the change, and not each its own clock's. */
+BRICK_TEST(first_change_of_a_directory_has_the_time_of_the_call)
+{
+    struct timespec now;
+    brick_start(t, NULL);
+    assert_int_equal(0, clock_gettime(CLOCK_REALTIME, &now));
+    t->call.time_flags = 0x1f;
+    t->call.time_s = now.tv_sec;
+    t->call.time_ns = 0;
+    brick_create(t, t->root, "a", GFID(1), NULL);
+    assert_int_equal(now.tv_sec, t->r->post.mtime);
+    assert_int_equal(0, t->r->post.mtime_nsec);
+    assert_int_equal(now.tv_sec, t->r->post.ctime);
+    assert_int_equal(0, t->r->post.ctime_nsec);
+}
+
 #define T(name) cmocka_unit_test(name)
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        T(first_change_of_a_directory_has_the_time_of_the_call),
         T(setattr_changes_and_answers_both_states),
         T(client_times_never_go_back_but_by_utimes),
         T(content_changed_without_a_time_moves_by_the_clock_of_the_brick),
