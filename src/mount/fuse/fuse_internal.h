@@ -98,6 +98,7 @@ struct node {
     struct iatt *own;     /* directory: its attributes after our last change of its names; see names.c */
     uint64_t own_ns;      /* when they came */
     struct told told;
+    bool is_written;     /* by the kernel since it was told: it has dropped its size and times itself */
     bool told_is_set;    /* false: nothing is known, the next open must drop the cache */
     uint64_t told_ns;    /* when `told` was first seen */
     uint64_t cache_ns;   /* since when pages now in the kernel's cache can have been read */

@@ -158,6 +158,7 @@ void node_told(struct mount *m, struct node *node, const struct iatt *a)
     if (!iatt_is_set(a))
         return;
     node->kernel_end = a->size;
+    node->is_written = false;
     node->gid = a->gid;
     node->plain_ns = a->mode & (S_ISUID | S_ISGID) ? 0 : env_now_ns(m->env);
     if (told_matches(node, a))
@@ -170,6 +171,7 @@ void node_told(struct mount *m, struct node *node, const struct iatt *a)
 void node_wrote(struct mount *m, struct node *node, uint64_t end, const struct iatt *pre, const struct iatt *post)
 {
     node->changes++;
+    node->is_written = true;
     node->kernel_end = MAX(node->kernel_end, end);
     if (iatt_is_set(pre) && iatt_is_set(post) && told_matches(node, pre) && post->size == MAX(node->told.size, end)) {
         /* Nobody else has changed it since it was told, so the kernel's pages are those of the brick. */

@@ -36,6 +36,7 @@ void open_answer(struct mount *m, struct handle *h, struct fuse_open_out *out)
 static FIBER bool settle_cache(struct mount *m, struct node *node, const struct iatt *a)
 {
     bool is_same = told_matches(node, a);
+    bool is_dropped = node->is_written && a->size == node->kernel_end;
     bool is_visible = !node->told_is_set || node->told.size != a->size || node->told.mtime != a->mtime ||
                       node->told.mtime_nsec != a->mtime_nsec;
 
@@ -46,7 +47,7 @@ static FIBER bool settle_cache(struct mount *m, struct node *node, const struct 
     node->cache_ns = env_now_ns(m->env);
     if (!is_same)
         node_told(m, node, a);
-    if (is_visible)
+    if (is_visible && !is_dropped)
         inval_inode_wait(m, node, true);
     return false;
 }
