@@ -5,16 +5,16 @@
 
 volume one 1
 start_bricks one
-start_mount one "$T/a1"
-start_mount one "$T/b1"
+start_mount one "$T/a1" --acl
+start_mount one "$T/b1" --acl
 nested "one brick" coherence "$T/a1" "$T/b1" $(must_have)
 stop_mount "$T/a1"
 stop_mount "$T/b1"
 
 volume two 2
 start_bricks two
-start_mount two "$T/a2"
-start_mount two "$T/b2"
+start_mount two "$T/a2" --acl
+start_mount two "$T/b2" --acl
 nested "mirror" coherence "$T/a2" "$T/b2" $(must_have)
 bricks_agree two "mirror: both bricks hold the same"
 kill_brick two/brick2

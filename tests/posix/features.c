@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
+#include <time.h>
 
 static int open_new(const char *path)
 {
@@ -164,6 +165,15 @@ static bool has_atime(void)
     return pread(fd, &c, 1, 0) == 1 && time_cmp(stat_of("atime").st_atim, before.st_atim) > 0;
 }
 
+static bool has_time_back(void)
+{
+    struct timespec future[2] = { { time(NULL) + 1000000, 0 }, { time(NULL) + 1000000, 0 } };
+    int fd = open_new("time");
+
+    return fd >= 0 && futimens(fd, future) == 0 && write(fd, "x", 1) == 1 && fsync(fd) == 0 &&
+           stat_fd(fd).st_mtim.tv_sec < future[1].tv_sec;
+}
+
 static bool has_ids(void)
 {
     return geteuid() == 0;
@@ -190,6 +200,7 @@ uint32_t features_probe(void)
         [FEATURE_SHARED_MMAP] = has_shared_mmap,
         [FEATURE_DIR_SEEK] = has_dir_seek,
         [FEATURE_ATIME] = has_atime,
+        [FEATURE_TIME_BACK] = has_time_back,
         [FEATURE_IDS] = has_ids,
     };
     uint32_t bits = 0;

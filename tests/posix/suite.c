@@ -39,6 +39,7 @@ static const char *const feature_names[FEATURE_COUNT] = {
     [FEATURE_SHARED_MMAP] = "shared-mmap",
     [FEATURE_DIR_SEEK] = "dir-seek",
     [FEATURE_ATIME] = "atime",
+    [FEATURE_TIME_BACK] = "time-back",
     [FEATURE_IDS] = "ids",
 };
 

@@ -121,9 +121,10 @@ enum feature {
     FEATURE_OFD_LOCKS,
     FEATURE_SEPARATE_LOCKS, /* flock() and record locks do not see each other */
     FEATURE_SHARED_MMAP,
-    FEATURE_DIR_SEEK, /* seekdir() to a place kept from telldir() */
-    FEATURE_ATIME,    /* reading moves the access time */
-    FEATURE_IDS,      /* the process may become other users */
+    FEATURE_DIR_SEEK,  /* seekdir() to a place kept from telldir() */
+    FEATURE_ATIME,     /* reading moves the access time */
+    FEATURE_TIME_BACK, /* a write moves an mtime that lies in the future back to now */
+    FEATURE_IDS,       /* the process may become other users */
     FEATURE_COUNT
 };
 
