@@ -13,17 +13,6 @@ struct utime {
 #define MAKES_ENTRY   (TIME_CTIME | TIME_MTIME | TIME_ATIME | TIME_PARENT_CTIME | TIME_PARENT_MTIME)
 #define CHANGES_ENTRY (TIME_CTIME | TIME_PARENT_CTIME | TIME_PARENT_MTIME)
 
-static uint32_t setattr_flags(const struct request *q)
-{
-    uint32_t flags = TIME_CTIME;
-
-    if (q->valid & (ATTR_MTIME | ATTR_MTIME_NOW))
-        flags |= TIME_MTIME;
-    if (q->valid & (ATTR_ATIME | ATTR_ATIME_NOW))
-        flags |= TIME_ATIME;
-    return flags;
-}
-
 /* docs/protocol.md "ctime flags". GlusterFS's own translator lets fallocate move mtime and atime and punching nothing;
  * what POSIX and every local file system do is to move mtime and ctime. */
 static uint32_t flags_of(const struct utime *s, const struct request *q)
@@ -43,7 +32,9 @@ static uint32_t flags_of(const struct utime *s, const struct request *q)
     case OP_COPY_RANGE: return TIME_CTIME | TIME_MTIME;
     case OP_SETXATTR:
     case OP_REMOVEXATTR: return TIME_CTIME;
-    case OP_SETATTR: return setattr_flags(q);
+    /* The new times travel in the attributes. A GlusterFS brick that finds their flags here as well sets them to the
+     * time of the call instead. */
+    case OP_SETATTR: return TIME_CTIME;
     case OP_OPEN:
     case OP_OPENDIR:
     case OP_READ: return s->noatime ? 0 : TIME_ATIME;
