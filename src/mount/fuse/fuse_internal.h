@@ -31,10 +31,10 @@
 #define FUSE_BODY_BYTES     (FUSE_MAX_WRITE + 4096)
 /* Data of a WRITE this large stays in the buffer it was read into; smaller data is cheaper to copy. */
 #define FUSE_KEEP_BYTES     (16u * 1024u)
-#define FUSE_SPARE_BUFFERS  16          /* of FUSE_BODY_BYTES each, kept for reuse */
-#define FUSE_STEADY_NS      1000000000u /* see above, "What the kernel believes" */
-#define FUSE_NOTIFY_RUNNING 4           /* notifications written at a time, each holding a pool thread */
-#define FUSE_NOTIFY_QUEUED  65536       /* beyond that, upcalls are dropped and time-outs must do */
+#define FUSE_SPARE_BUFFERS  16            /* of FUSE_BODY_BYTES each, kept for reuse */
+#define FUSE_STEADY_NS      1000000000u   /* see above, "What the kernel believes" */
+#define FUSE_NOTIFY_RUNNING 4             /* notifications written at a time, each holding a pool thread */
+#define FUSE_NOTIFY_QUEUED  65536         /* beyond that, upcalls are dropped and time-outs must do */
 #define FUSE_FIRST_BYTES    (64u * 1024u) /* files this small are read as they are opened */
 #define FUSE_FIRST_NS       20000000u     /* and that is good for a read which follows at once */
 #define FUSE_RECENT_NAMES   16
@@ -104,7 +104,7 @@ struct node {
     uint64_t cache_ns;   /* since when pages now in the kernel's cache can have been read */
     uint64_t no_caps_ns; /* when it was known to have no security.capability; 0 = not known */
     uint64_t plain_ns;   /* when it was last seen without set-user-id and set-group-id; 0 = not known */
-    uint64_t changes;    /* of its contents, through us */
+    uint64_t changes;    /* of its contents, through us: what was read before is no answer any more */
     uint64_t kernel_end; /* the file's size as the kernel has it */
     struct gfid parent;  /* a directory and a name it was found under; name NULL = none */
     char *name;
@@ -188,7 +188,7 @@ struct mount {
     struct buf *body; /* what the next request is read into */
     uint8_t head[FUSE_HEAD_BYTES];
     struct group_cache *group_cache;
-    struct stale stale[64];        /* by thread number */
+    struct stale stale[64]; /* by thread number */
     struct recent_name recent[FUSE_RECENT_NAMES];
     unsigned recent_next;
     struct lane lanes[LANE_COUNT]; /* inval.c */
