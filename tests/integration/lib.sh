@@ -247,12 +247,12 @@ must_have() {
 }
 
 # bricks_agree VOLUME: once the last operations are closed, all bricks hold the same: one case.
-bricks_agree() { # bricks_agree VOLUME NAME
+bricks_agree() { # bricks_agree VOLUME NAME [OPTIONS of compare_bricks...]
     local dirs=() f
     for f in "$T/$1"/brick*.vol; do dirs+=("$(brick_dir "$(brick_id "$f")")"); done
     if ! wait_for 15 is_clean "${dirs[@]}"; then
         fail "$2" "still pending: $(for f in "${dirs[@]}"; do pending "$f"; dirty "$f"; done | sort -u | head -n 5 | tr '\n' ' ')"
         return 1
     fi
-    ok "$2" compare_bricks "${dirs[@]}"
+    ok "$2" compare_bricks "${@:3}" "${dirs[@]}"
 }

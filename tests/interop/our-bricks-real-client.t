@@ -19,7 +19,8 @@ for count in 1 2; do
     # Nothing about appends from two mounts: the real client tears them on its own bricks as well.
     rm -r "$T/m$count/posix"
     stop_mount "$T/m$count"
-    [ $count = 1 ] || bricks_agree $v "$p: both bricks hold the same"
+    # Our bricks fill in from their own inodes what this client does not stamp.
+    [ $count = 1 ] || bricks_agree $v "$p: both bricks hold the same" --ignore-times
     ours
     start_mount $v "$T/o$count"
     exercise_is_there "$T/o$count" "$p, then our client"

@@ -2,7 +2,7 @@
 # Field case C17: readers that map files as a web server does, while another mount rewrites them, cuts and grows them and
 # renames new ones over them: no SIGBUS inside the size the reader last saw, no page of old and new together.
 # timeout: 200
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../integration/lib.sh"
 
 for count in 2 3; do
     volume v$count $count

@@ -2,7 +2,7 @@
 # Field case C1: what was written under a lock is seen by the next who gets it. Two processes on each of three mounts
 # count sections guarded by flock; the number must be the number of sections.
 # timeout: 300
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../integration/lib.sh"
 
 SECONDS_EACH=5
 

@@ -2,7 +2,7 @@
 # Hosts that lose each other (network namespaces whose link is cut): a mirror goes on with what it can reach, and what
 # comes back is not read while it is stale.
 # timeout: 300
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../integration/lib.sh"
 
 make_ns h1 10.9.1.1
 make_ns h2 10.9.1.2
