@@ -56,8 +56,12 @@ static void touch(struct translator *me, const struct call *call, const struct g
     (void)disk_set_attr(disk(me), gfid, &a, valid);
 }
 
-static int node_of(struct translator *me, const struct inode *inode, struct disk_node **ret)
+/* The same for an operation on an inode that must exist; -ESTALE: it does not. */
+static FIBER int begin_at(struct translator *me, const struct inode *inode, struct disk_node **ret)
 {
+    int e = begin(me);
+    if (e < 0)
+        return e;
     *ret = disk_find(disk(me), &inode->gfid);
     return *ret ? 0 : -ESTALE;
 }
@@ -131,8 +135,8 @@ static FIBER int simdisk_lookup(struct translator *me, struct call *call, const 
 static FIBER int simdisk_stat(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
-    int e = begin(me);
-    if (e < 0 || (e = node_of(me, q->inode, &n)) < 0)
+    int e = begin_at(me, q->inode, &n);
+    if (e < 0)
         return e;
     disk_stat(n, &r->stat);
     return answer_xdata(q, n, r);
@@ -141,8 +145,8 @@ static FIBER int simdisk_stat(struct translator *me, struct call *call, const st
 static FIBER int simdisk_readlink(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
-    int e = begin(me);
-    if (e < 0 || (e = node_of(me, q->inode, &n)) < 0)
+    int e = begin_at(me, q->inode, &n);
+    if (e < 0)
         return e;
     if (!disk_target(n))
         return -EINVAL;
@@ -154,8 +158,7 @@ static FIBER int simdisk_readlink(struct translator *me, struct call *call, cons
 static FIBER int simdisk_access(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
-    int e = begin(me);
-    return e < 0 ? e : node_of(me, q->inode, &n);
+    return begin_at(me, q->inode, &n);
 }
 
 static FIBER int simdisk_statfs(struct translator *me, struct call *call, const struct request *q, struct reply *r)
@@ -324,8 +327,8 @@ static FIBER int simdisk_rename(struct translator *me, struct call *call, const 
 static FIBER int simdisk_open(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
-    int e = begin(me);
-    if (e < 0 || (e = node_of(me, q->inode, &n)) < 0)
+    int e = begin_at(me, q->inode, &n);
+    if (e < 0)
         return e;
     if (q->op == OP_OPEN && q->flags & O_TRUNC)
         e = disk_truncate(disk(me), &q->inode->gfid, 0);
@@ -343,8 +346,8 @@ static void simdisk_release(struct translator *me, struct fd *fd, void *ctx)
 static FIBER int simdisk_read(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
-    int e = begin(me);
-    if (e < 0 || (e = node_of(me, q->inode, &n)) < 0)
+    int e = begin_at(me, q->inode, &n);
+    if (e < 0)
         return e;
     disk_stat(n, &r->stat);
     uint64_t left = q->offset < r->stat.size ? r->stat.size - q->offset : 0;
@@ -357,8 +360,8 @@ static FIBER int simdisk_read(struct translator *me, struct call *call, const st
 static FIBER int simdisk_write(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
-    int e = begin(me);
-    if (e < 0 || (e = node_of(me, q->inode, &n)) < 0)
+    int e = begin_at(me, q->inode, &n);
+    if (e < 0)
         return e;
     disk_stat(n, &r->pre);
     uint64_t offset = q->flags & O_APPEND ? r->pre.size : q->offset;
@@ -379,8 +382,8 @@ static FIBER int simdisk_write(struct translator *me, struct call *call, const s
 static FIBER int simdisk_truncate(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
-    int e = begin(me);
-    if (e < 0 || (e = node_of(me, q->inode, &n)) < 0)
+    int e = begin_at(me, q->inode, &n);
+    if (e < 0)
         return e;
     disk_stat(n, &r->pre);
     e = disk_truncate(disk(me), &q->inode->gfid, q->offset);
@@ -394,8 +397,8 @@ static FIBER int simdisk_truncate(struct translator *me, struct call *call, cons
 static FIBER int simdisk_fallocate(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
-    int e = begin(me);
-    if (e < 0 || (e = node_of(me, q->inode, &n)) < 0)
+    int e = begin_at(me, q->inode, &n);
+    if (e < 0)
         return e;
     disk_stat(n, &r->pre);
     if (q->flags & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
@@ -411,8 +414,8 @@ static FIBER int simdisk_fallocate(struct translator *me, struct call *call, con
 static FIBER int simdisk_seek(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
-    int e = begin(me);
-    if (e < 0 || (e = node_of(me, q->inode, &n)) < 0)
+    int e = begin_at(me, q->inode, &n);
+    if (e < 0)
         return e;
     return disk_seek(n, q->offset, q->flags == SEEK_DATA, &r->offset) ? 0 : -ENXIO;
 }
@@ -425,8 +428,8 @@ static FIBER int simdisk_flush(struct translator *me, struct call *call, const s
 static FIBER int simdisk_fsync(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
-    int e = begin(me);
-    if (e < 0 || (e = node_of(me, q->inode, &n)) < 0)
+    int e = begin_at(me, q->inode, &n);
+    if (e < 0)
         return e;
     disk_sync(disk(me), &q->inode->gfid);
     host(me)->syncs++;
@@ -440,8 +443,8 @@ static FIBER int simdisk_fsync(struct translator *me, struct call *call, const s
 static FIBER int simdisk_setattr(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
-    int e = begin(me);
-    if (e < 0 || (e = node_of(me, q->inode, &n)) < 0)
+    int e = begin_at(me, q->inode, &n);
+    if (e < 0)
         return e;
     disk_stat(n, &r->pre);
     e = disk_set_attr(disk(me), &q->inode->gfid, q->attr, q->valid);
@@ -456,8 +459,8 @@ static FIBER int simdisk_setattr(struct translator *me, struct call *call, const
 static FIBER int simdisk_setxattr(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
-    int e = begin(me);
-    if (e < 0 || (e = node_of(me, q->inode, &n)) < 0)
+    int e = begin_at(me, q->inode, &n);
+    if (e < 0)
         return e;
     const char *key;
     const struct dict_value *v;
@@ -479,8 +482,8 @@ static FIBER int simdisk_setxattr(struct translator *me, struct call *call, cons
 static FIBER int simdisk_getxattr(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
-    int e = begin(me);
-    if (e < 0 || (e = node_of(me, q->inode, &n)) < 0)
+    int e = begin_at(me, q->inode, &n);
+    if (e < 0)
         return e;
     const char *key;
     const struct dict_value *v;
@@ -499,8 +502,8 @@ static FIBER int simdisk_getxattr(struct translator *me, struct call *call, cons
 static FIBER int simdisk_removexattr(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
-    int e = begin(me);
-    if (e < 0 || (e = node_of(me, q->inode, &n)) < 0)
+    int e = begin_at(me, q->inode, &n);
+    if (e < 0)
         return e;
     return disk_remove_xattr(disk(me), &q->inode->gfid, q->text);
 }
@@ -537,8 +540,8 @@ static int xattrop_one(struct translator *me, const struct request *q, struct di
 static FIBER int simdisk_xattrop(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
-    int e = begin(me);
-    if (e < 0 || (e = node_of(me, q->inode, &n)) < 0)
+    int e = begin_at(me, q->inode, &n);
+    if (e < 0)
         return e;
     if (q->flags != XATTROP_ADD32)
         return -EOPNOTSUPP;
@@ -595,8 +598,8 @@ static int list_dir(struct translator *me, const struct request *q, const struct
 static FIBER int simdisk_readdir(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *dir;
-    int e = begin(me);
-    if (e < 0 || (e = node_of(me, q->inode, &dir)) < 0)
+    int e = begin_at(me, q->inode, &dir);
+    if (e < 0)
         return e;
     r->entries = dir_entries_new();
     if (!r->entries)
