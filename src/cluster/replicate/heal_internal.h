@@ -1,0 +1,134 @@
+/* cluster/replicate/heal_internal.h - the parts of the heal engine and what they hand to each other.
+ *
+ *   heal.c           one inode: what is wanted, order, report; looking only
+ *   heal_judge.c     pure decisions
+ *   heal_ask.c       answers of children as plain data; the steps that are the same for every class
+ *   heal_lock.c      locks of the self-heal domain and of the main domain
+ *   heal_undo.c      counters taken off after success
+ *   heal_data.c heal_metadata.c heal_entry.c   the classes
+ *   heal_name.c heal_names.c heal_anonymous.c  one name; making and taking names on a sink; names put aside
+ *
+ * Every class goes the same way, and its function returns 0 with its part of the report filled, or an error that ends the
+ * whole heal (-ENOMEM, -ECANCELED, -ETIMEDOUT):
+ *
+ *     heal_lock(h, &healers)            self-heal domain; busy: HEAL_BUSY
+ *     heal_lock(h, &main)               main domain, all of the class; children locked on both take part
+ *       heal_ask, heal_judge_...        decided under the lock: h->round
+ *     heal_unlock(h, &main)
+ *     ...copy, window by window, each under its own main lock and heal_still_good()
+ *     sync the sinks
+ *     heal_lock(h, &main)
+ *       heal_undo(h)                    exactly the counters of h->round.answers
+ *     heal_unlock(h, &main); heal_unlock(h, &healers)
+ */
+#pragma once
+
+#include "cluster/replicate/heal.h"
+#include "cluster/replicate/heal_judge.h"
+#include "cluster/replicate/replicate_internal.h"
+
+#define HEAL_LOCK_WAIT_MS 120000 /* a client must give way by then; then the heal is HEAL_BUSY */
+#define HEAL_STEP_MS      600000 /* for one request to a brick: an fsync of much data may take long */
+
+/* One class of one inode, from the decision to the undo. */
+struct heal_round {
+    enum change change;
+    struct heal_answers *answers; /* as they were when the decision was made: what undo takes off. Owned */
+    struct heal_judgement judged;
+    uint32_t healed; /* sinks that are equal to the sources and whose copy is on disk; set by the class */
+};
+
+struct heal {
+    struct translator *me;
+    struct call *caller; /* who asked; its scope ends the heal */
+    struct call call; /* ours: root, PID_SELF_HEAL, an lock owner of its own, the caller's deadline and cancellation */
+    struct inode *inode;
+    const struct heal_how *how;
+    struct heal_report *report;
+    struct heal_set set;
+    struct heal_round round;      /* of the class under way */
+    uint32_t epoch[CHILDREN_MAX]; /* of children when the heal began: who went away since takes no part any more */
+};
+
+/* Fills it; call heal_done() in the end. 0 or -ENOMEM, -ENOTCONN (too few children are up). */
+int heal_begin(struct heal *h, struct translator *me, struct call *caller, struct inode *inode,
+               const struct heal_how *how, struct heal_report *report);
+void heal_done(struct heal *h);
+
+/* Children that are up and have been since heal_begin. */
+uint32_t heal_present(const struct heal *h);
+/* The report of the class under way. */
+struct heal_class_report *heal_class(struct heal *h);
+/* Notes an error of a child in the report (the last one stays); result >= 0 is nothing. */
+void heal_note(struct heal *h, unsigned child, int result);
+/* Notes what every target answered; returns the mask of those that succeeded. */
+uint32_t heal_note_fan(struct heal *h, const struct fan *fan);
+/* Asks how->pace, if there is one. 0 or a negative errno to end with. Call without main-domain locks. */
+FIBER int heal_pace(struct heal *h, uint64_t bytes, uint32_t names);
+
+/* ---- locks (heal_lock.c) ---- */
+
+enum heal_lock_kind {
+    HEAL_LOCK_HEAL_DATA,  /* self-heal domain, inode lock of everything: serialises healers */
+    HEAL_LOCK_HEAL_ENTRY, /* self-heal domain, all names */
+    HEAL_LOCK_DATA,       /* main domain, [offset, offset + length), length 0: to the end */
+    HEAL_LOCK_METADATA,   /* main domain, the range of attributes */
+    HEAL_LOCK_NAMES,      /* main domain, all names of a directory */
+    HEAL_LOCK_NAME,       /* main domain, one name */
+};
+
+struct heal_lock {
+    enum heal_lock_kind kind;
+    struct inode *inode;     /* borrowed while it is held */
+    struct fd *fd;           /* by which the inode is reached if its name is gone; may be NULL; borrowed */
+    uint64_t offset, length; /* HEAL_LOCK_DATA */
+    const char *name;        /* HEAL_LOCK_NAME; borrowed */
+    uint32_t held;           /* children; of those that went away since, the lock is gone: use heal_holders() */
+    uint32_t epoch[CHILDREN_MAX];
+};
+
+/* Takes the lock on all of `children`: at once without waiting; where somebody is in the way, one child after the other in
+ * order. Self-heal domain: waits only if we got a majority at the first try, else -EAGAIN (another healer is at it).
+ * 0 when enough (heal_is_enough) are held: unlock them; or -EAGAIN, -ENOTCONN, -ECANCELED, -ETIMEDOUT, -ENOMEM with
+ * nothing held. */
+FIBER int heal_lock(struct heal *h, struct heal_lock *lock, uint32_t children);
+/* Gives back what is held, also when the call was cancelled. Accepts one that is not held. */
+FIBER void heal_unlock(struct heal *h, struct heal_lock *lock);
+/* Of the children held, those still connected as they were. */
+uint32_t heal_holders(const struct heal *h, const struct heal_lock *lock);
+
+/* ---- asking (heal_ask.c) ---- */
+
+struct heal_answers *heal_answers_new(void) MUST_USE; /* returned */
+void heal_answers_free(struct heal_answers *a);       /* accepts NULL */
+DEFINE_SCOPED(heal_answers_free, struct heal_answers)
+/* Looks the inode up by gfid on `children` with all counters. 0 (whatever they answered) or -ENOMEM. */
+FIBER int heal_ask(struct heal *h, struct inode *inode, uint32_t children, struct heal_answers *ret);
+/* The same for a name in a directory. */
+FIBER int heal_ask_name(struct heal *h, struct inode *parent, const char *name, uint32_t children,
+                        struct heal_answers *ret);
+/* Under a new main-domain lock: is what was decided in h->round still so? The counters of `children` (that hold the lock)
+ * are read again; returns the children that may still take part: those that answered, less sinks that are gone. 0 when the
+ * source is among them no more or somebody blames it now (its copy missed something while we worked: end this heal, its
+ * counters stay). */
+FIBER uint32_t heal_still_good(struct heal *h, uint32_t children);
+
+/* ---- undo (heal_undo.c) ---- */
+
+/* With the main-domain lock of the class held on `children`: h->round.healed and the sources are equal and on disk. Takes
+ * off exactly the counters of h->round.answers among them, and first sees to it that whoever is not equal stays blamed by
+ * all of them. Fills outcome, healed and left of the class report. 0 or an error (counters stay, nothing is lost). */
+FIBER int heal_undo(struct heal *h, uint32_t children);
+/* Drops index links on `children` that no counter justifies (a zero xattrop). */
+FIBER void heal_touch_index(struct heal *h, struct inode *inode, uint32_t children);
+
+/* ---- classes ---- */
+
+/* Each takes its own locks. h->report->class[..] is zeroed before. */
+FIBER int heal_data(struct heal *h);
+FIBER int heal_metadata(struct heal *h);
+FIBER int heal_entry(struct heal *h);
+
+/* Times of the source on the sinks, as the last step of a class, with its lock held: atime, mtime and, where bricks keep
+ * the times clients give them, ctime. Failures are ignored: times are no reason to keep a file blamed. */
+FIBER void heal_times(struct heal *h, uint32_t sinks, const struct iatt *like);
