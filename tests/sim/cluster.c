@@ -18,42 +18,88 @@ static void text_add(char **text, const char *fmt, ...)
     *text = joined;
 }
 
+#define HEAL_TIMEOUT_S 20
+#define VOLUME_ID      "a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf"
+
+const char *const sabotage_names[SABOTAGE_COUNT] = {
+    [SABOTAGE_NONE] = "none",
+    [SABOTAGE_NO_DIRTY] = "no-dirty",
+    [SABOTAGE_SERVE_STALE] = "serve-stale",
+    [SABOTAGE_NO_SYNC] = "no-sync",
+    [SABOTAGE_WRONG_SOURCE] = "wrong-source",
+    [SABOTAGE_NO_NEW_MARKS] = "no-new-marks",
+    [SABOTAGE_EARLY_UNLOCK] = "early-unlock",
+};
+
+static bool is_arbiter(const struct node *n)
+{
+    return n->cluster->config.has_arbiter && n->index == n->cluster->config.bricks - 1;
+}
+
 static char *brick_volfile(const struct node *n)
 {
     char *text = NULL;
+    text_add(&text, "volume disk\n type storage/simdisk\n option directory /\nend-volume\n");
+    if (is_arbiter(n))
+        text_add(&text, "volume arbiter\n type features/arbiter\n subvolumes disk\nend-volume\n");
     text_add(&text,
-             "volume disk\n type storage/simdisk\n option directory /\nend-volume\n"
-             "volume locks\n type features/locks\n subvolumes disk\nend-volume\n"
-             "volume brick\n type performance/io-threads\n subvolumes locks\nend-volume\n"
+             "volume locks\n type features/locks\n subvolumes %s\nend-volume\n"
+             "volume threads\n type performance/io-threads\n subvolumes locks\nend-volume\n"
+             "volume brick\n type sim/index\n subvolumes threads\nend-volume\n"
              "volume server\n type protocol/server\n option transport-type tcp\n option listen-port %d\n"
              " option auth.addr.brick.allow *\n subvolumes brick\nend-volume\n",
-             CLUSTER_PORT);
+             is_arbiter(n) ? "arbiter" : "disk", CLUSTER_PORT);
     return text;
 }
 
-static char *client_volfile(const struct cluster *c)
+/* The saboteur sits in clients, or where heal is to be broken in heal daemons. */
+static bool is_sabotaged(const struct node *n)
 {
-    static const char *const mode[] = { "none", "no-dirty", "serve-stale" };
-    char *text = NULL;
-    for (unsigned i = 0; i < c->config.bricks; i++) {
-        text_add(&text,
+    enum sabotage how = n->cluster->config.sabotage;
+    return how >= SABOTAGE_NO_SYNC ? n->kind == NODE_HEALER : how != SABOTAGE_NONE;
+}
+
+static void add_bricks(const struct node *n, char **text)
+{
+    const struct cluster_config *config = &n->cluster->config;
+    for (unsigned i = 0; i < config->bricks; i++) {
+        text_add(text,
                  "volume sim-client-%u\n type protocol/client\n option remote-host brick%u\n option remote-port %d\n"
                  " option remote-subvolume brick\n option ping-timeout 10\nend-volume\n",
                  i, i, CLUSTER_PORT);
-        if (c->config.sabotage)
-            text_add(&text,
+        if (is_sabotaged(n))
+            text_add(text,
                      "volume saboteur-%u\n type sim/saboteur\n option mode %s\n subvolumes sim-client-%u\n"
                      "end-volume\n",
-                     i, mode[c->config.sabotage], i);
+                     i, sabotage_names[config->sabotage], i);
+        text_add(text, "volume tap-%u\n type sim/tap\n subvolumes %s-%u\nend-volume\n", i,
+                 is_sabotaged(n) ? "saboteur" : "sim-client", i);
     }
-    text_add(&text,
-             "volume sim-replicate-0\n type cluster/replicate\n option quorum-type %s\n option afr-pending-xattr ",
-             c->config.quorum);
-    for (unsigned i = 0; i < c->config.bricks; i++)
+}
+
+/* Of a client, or of a heal daemon. */
+static char *client_volfile(const struct node *n)
+{
+    const struct cluster_config *config = &n->cluster->config;
+    bool heals = n->kind == NODE_HEALER || config->clients_heal;
+    char *text = NULL;
+    add_bricks(n, &text);
+    text_add(
+        &text,
+        "volume sim-replicate-0\n type cluster/replicate\n option quorum-type %s\n option iam-self-heal-daemon %s\n"
+        " option volume-id " VOLUME_ID "\n option use-anonymous-inode yes\n option heal-timeout %d\n"
+        " option granular-entry-heal %s\n option data-self-heal %s\n option metadata-self-heal %s\n"
+        " option entry-self-heal %s\n",
+        config->quorum, n->kind == NODE_HEALER ? "yes" : "no", HEAL_TIMEOUT_S, config->is_granular ? "yes" : "no",
+        heals ? "on" : "off", heals ? "on" : "off", heals ? "on" : "off");
+    if (config->has_arbiter)
+        text_add(&text, " option arbiter-count 1\n");
+    text_add(&text, " option afr-pending-xattr ");
+    for (unsigned i = 0; i < config->bricks; i++)
         text_add(&text, "%ssim-client-%u", i ? "," : "", i);
     text_add(&text, "\n subvolumes");
-    for (unsigned i = 0; i < c->config.bricks; i++)
-        text_add(&text, c->config.sabotage ? " saboteur-%u" : " sim-client-%u", i);
+    for (unsigned i = 0; i < config->bricks; i++)
+        text_add(&text, " tap-%u", i);
     text_add(&text, "\nend-volume\n");
     return text;
 }
@@ -81,9 +127,9 @@ void node_start(struct node *n)
     struct volfile *file;
     char process[48];
     assert(!n->env);
-    snprintf(process, sizeof(process), "%s.%u", n->host, ++n->starts);
+    snprintf(process, sizeof(process), "%s%s.%u", n->kind == NODE_HEALER ? "heal-" : "", n->host, ++n->starts);
     n->env = sim_process_new(n->cluster->sim, n->host, process);
-    SCOPED_FREE char *text = n->is_brick ? brick_volfile(n) : client_volfile(n->cluster);
+    SCOPED_FREE char *text = n->kind == NODE_BRICK ? brick_volfile(n) : client_volfile(n);
     if (volfile_parse(n->host, text, strlen(text), &file, &err) < 0) {
         node_failed(n, &err);
         return;
@@ -95,10 +141,9 @@ void node_start(struct node *n)
         node_failed(n, &err);
         return;
     }
-    if (n->is_brick) {
+    if (n->kind == NODE_BRICK)
         disk_drop_orphans(n->disk.disk);
-        n->graph->edge = &n->disk;
-    }
+    n->graph->edge = n->kind == NODE_BRICK ? (void *)&n->disk : (void *)&n->tap;
     n->is_starting = true;
     r = fiber_spawn(n->env, "start", start_fiber, n);
     assert(r == 0);
@@ -142,8 +187,7 @@ void node_kill(struct node *n)
     int r = fiber_spawn(c->env, "corpse", corpse_stop, c);
     assert(r == 0);
     (void)sim_at(c->sim, sim_now_ns(c->sim) + 1000000, corpse_bury, c);
-    if (n->is_brick) /* the corpse must not touch the disk any more */
-        n->graph->edge = NULL;
+    n->graph->edge = NULL; /* the corpse must not touch the disk any more */
     n->env = NULL;
     n->graph = NULL;
     n->is_up = n->is_starting = false;
@@ -157,16 +201,38 @@ static uint64_t disk_random(void *arg)
 void node_power_cut(struct node *n)
 {
     node_kill(n);
+    node_kill(&n->cluster->healers[n->index]);
     disk_power_cut(n->disk.disk, disk_random, n->cluster->sim);
 }
 
-static void node_init(struct cluster *c, struct node *n, bool is_brick, unsigned index)
+void node_replace_disk(struct node *brick)
+{
+    struct cluster *c = brick->cluster;
+    static const uint8_t one_each[12] = { [3] = 1, [7] = 1, [11] = 1 };
+    struct gfid index = disk_index_gfid(0), base = disk_index_base();
+    char key[64];
+    assert(!brick->env);
+    disk_free(brick->disk.disk);
+    brick->disk.disk = disk_new();
+    snprintf(key, sizeof(key), "trusted.afr.sim-client-%u", brick->index);
+    for (unsigned i = 0; i < c->config.bricks; i++) {
+        struct disk *d = c->bricks[i].disk.disk;
+        if (i == brick->index)
+            continue;
+        (void)disk_link(d, &base, &index, GFID_TEXT(&gfid_root)); /* may be there */
+        (void)disk_set_xattr(d, &gfid_root, key, one_each, sizeof(one_each));
+        disk_sync_all(d);
+    }
+}
+
+static void node_init(struct cluster *c, struct node *n, enum node_kind kind, unsigned index)
 {
     n->cluster = c;
-    n->is_brick = is_brick;
+    n->kind = kind;
     n->index = index;
-    snprintf(n->host, sizeof(n->host), "%s%u", is_brick ? "brick" : "client", index);
-    if (is_brick)
+    n->tap.sim = c->sim;
+    snprintf(n->host, sizeof(n->host), "%s%u", kind == NODE_CLIENT ? "client" : "brick", index);
+    if (kind == NODE_BRICK)
         n->disk.disk = disk_new();
 }
 
@@ -199,9 +265,11 @@ int cluster_new(const struct cluster_config *config, struct cluster **ret_cluste
     if (!c->sim)
         return -ENOMEM;
     for (unsigned i = 0; i < config->bricks; i++)
-        node_init(c, &c->bricks[i], true, i);
+        node_init(c, &c->bricks[i], NODE_BRICK, i);
+    for (unsigned i = 0; i < config->bricks; i++)
+        node_init(c, &c->healers[i], NODE_HEALER, i);
     for (unsigned i = 0; i < config->clients; i++)
-        node_init(c, &c->clients[i], false, i);
+        node_init(c, &c->clients[i], NODE_CLIENT, i);
     (void)sim_at(c->sim, WRITE_BACK_NS, write_back, c);
     *ret_cluster = c;
     return 0;
@@ -224,8 +292,10 @@ void cluster_free(struct cluster *c)
 {
     for (unsigned i = 0; i < c->config.clients; i++)
         node_kill(&c->clients[i]);
-    for (unsigned i = 0; i < c->config.bricks; i++)
+    for (unsigned i = 0; i < c->config.bricks; i++) {
+        node_kill(&c->healers[i]);
         node_kill(&c->bricks[i]);
+    }
     bool never = false;
     (void)cluster_run_until(c, &never, 60ull * 1000000000);
     for (unsigned i = 0; i < c->config.bricks; i++)

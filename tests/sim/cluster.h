@@ -1,9 +1,13 @@
-/* sim/cluster.h - bricks and clients of one simulated volume, their graphs from volume files, started and killed. */
+/* sim/cluster.h - bricks, clients and heal daemons of one simulated volume, their graphs from volume files, started and
+ * killed.
+ *
+ * A heal daemon lives on the host of its brick, as a process of its own: it may die alone, and dies with the host. */
 #pragma once
 
 #include "core/env_sim.h"
 #include "graph/graph.h"
 #include "sim/simdisk.h"
+#include "sim/tap.h"
 
 #define CLUSTER_MAX_BRICKS  5u
 #define CLUSTER_MAX_CLIENTS 6u
@@ -13,24 +17,40 @@ enum sabotage {
     SABOTAGE_NONE,
     SABOTAGE_NO_DIRTY,    /* dirty and pending marks never reach the disk */
     SABOTAGE_SERVE_STALE, /* what bricks blame is hidden from readers */
+    /* of heal daemons */
+    SABOTAGE_NO_SYNC,      /* healed data is not synced before the counters go */
+    SABOTAGE_WRONG_SOURCE, /* what two bricks blame on each other is exchanged */
+    SABOTAGE_NO_NEW_MARKS, /* an inode that heal makes is not marked as incomplete */
+    SABOTAGE_EARLY_UNLOCK, /* locks go as soon as they were granted */
+    SABOTAGE_COUNT,
 };
+
+extern const char *const sabotage_names[SABOTAGE_COUNT]; /* as in saboteur.c and on the command line */
 
 struct cluster_config {
     uint64_t seed;
     unsigned bricks, clients;
     const char *quorum; /* "auto", "none" */
+    bool has_arbiter;   /* the last of three bricks keeps no data */
+    bool has_healers;   /* a heal daemon per brick */
+    bool clients_heal;  /* on access */
+    bool is_granular;   /* bricks keep the names that others missed */
     enum sabotage sabotage;
     bool verbose;
 };
 
-struct node { /* a brick or a client */
+enum node_kind { NODE_BRICK, NODE_CLIENT, NODE_HEALER };
+
+struct node {
     struct cluster *cluster;
     struct env *env; /* NULL: not running */
     struct graph *graph;
     char host[32];
+    enum node_kind kind;
     unsigned index;
-    bool is_brick, is_up, is_starting;
+    bool is_up, is_starting;
     struct simdisk_host disk; /* bricks */
+    struct tap tap;           /* others */
     unsigned starts;
 };
 
@@ -40,6 +60,7 @@ struct cluster {
     struct log *log;
     struct node bricks[CLUSTER_MAX_BRICKS];
     struct node clients[CLUSTER_MAX_CLIENTS];
+    struct node healers[CLUSTER_MAX_BRICKS];
     char error[512];
 };
 
@@ -51,5 +72,8 @@ void node_start(struct node *n);
 /* The process dies now: killed (the disk stays as it is) or by a power cut (unsynced changes are lost by chance). */
 void node_kill(struct node *n);
 void node_power_cut(struct node *n);
+/* An empty disk in place of the brick's, and on all others the marks that say so (as replace-brick leaves them). The
+ * brick must not run. */
+void node_replace_disk(struct node *brick);
 /* Runs the cluster until *flag, or for that long. */
 bool cluster_run_until(struct cluster *c, const bool *flag, uint64_t max_ns);

@@ -99,14 +99,60 @@ void disk_power_cut(struct disk *d, disk_random_fn random, void *arg)
     tree_copy(&d->now, &d->durable);
 }
 
+/* ---- index directories ---- */
+
+#define INDEX_MARK "sim index" /* how their gfids begin */
+
+struct gfid disk_index_gfid(unsigned kind)
+{
+    struct gfid g = { INDEX_MARK };
+    g.bytes[15] = (uint8_t)(kind + 1);
+    return g;
+}
+
+struct gfid disk_index_base(void)
+{
+    return disk_index_gfid(DISK_INDEX_KINDS);
+}
+
+struct gfid disk_changes_gfid(const struct gfid *dir)
+{
+    /* The mark, and the rest mixed so that two directories do not meet. */
+    struct gfid g = { INDEX_MARK };
+    uint64_t mix = 0xcbf29ce484222325ull;
+    for (unsigned i = 0; i < 16; i++)
+        mix = (mix ^ dir->bytes[i]) * 0x100000001b3ull;
+    for (unsigned i = 0; i < 6; i++)
+        g.bytes[9 + i] = (uint8_t)(mix >> (8 * i));
+    return g;
+}
+
+bool disk_is_index(const struct gfid *gfid)
+{
+    return memcmp(gfid->bytes, INDEX_MARK, strlen(INDEX_MARK)) == 0;
+}
+
 /* ---- life ---- */
 
-static void add_root(struct tree *t)
+static void add_dir(struct tree *t, const struct gfid *gfid)
 {
-    struct disk_node *root = tree_add(t, &gfid_root);
-    root->attr = (struct iatt) { .mode = S_IFDIR | 0755, .nlink = 2, .blksize = DISK_BLOCK };
-    root->xattrs = dict_new();
-    root->parent = gfid_root;
+    struct disk_node *dir = tree_add(t, gfid);
+    dir->attr = (struct iatt) { .mode = S_IFDIR | 0755, .nlink = 2, .blksize = DISK_BLOCK };
+    dir->xattrs = dict_new();
+    dir->parent = *gfid;
+}
+
+static void add_first_nodes(struct tree *t)
+{
+    add_dir(t, &gfid_root);
+    for (unsigned kind = 0; kind < DISK_INDEX_KINDS; kind++) {
+        struct gfid index = disk_index_gfid(kind);
+        add_dir(t, &index);
+    }
+    struct gfid base = disk_index_base();
+    struct disk_node *n = tree_add(t, &base);
+    n->attr = (struct iatt) { .mode = S_IFREG, .nlink = 1, .blksize = DISK_BLOCK };
+    n->xattrs = dict_new();
 }
 
 struct disk *disk_new(void)
@@ -115,8 +161,8 @@ struct disk *disk_new(void)
     if (!d)
         return NULL;
     d->last = &d->first;
-    add_root(&d->now);
-    add_root(&d->durable);
+    add_first_nodes(&d->now);
+    add_first_nodes(&d->durable);
     return d;
 }
 

@@ -51,6 +51,18 @@ bool disk_next_entry(const struct disk_node *dir, uint64_t after_cookie, const c
 /* Parent of a directory. */
 const struct gfid *disk_parent(const struct disk_node *dir);
 
+/* ---- index directories (features/index of the simulation) ----
+ *
+ * Directories of a brick that no name leads to, and an empty file that entries of all of them link to. */
+
+#define DISK_INDEX_KINDS 3 /* xattrop, dirty, entry-changes */
+
+struct gfid disk_index_gfid(unsigned kind);
+struct gfid disk_index_base(void);
+bool disk_is_index(const struct gfid *gfid); /* one of those, or a directory made in entry-changes */
+/* Gfid of the directory in entry-changes that lists the changed names of `dir`. */
+struct gfid disk_changes_gfid(const struct gfid *dir);
+
 /* ---- changing (both images, by way of the journal) ---- */
 
 /* 0 or -errno as a file system would answer (EEXIST, ENOENT, ENOTDIR, ENOTEMPTY, EISDIR, ENOSPC, ENOMEM). */

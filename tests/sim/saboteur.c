@@ -1,58 +1,126 @@
 /* sim/saboteur - stands between replicate and a brick and breaks one rule, to show that the checks see it.
  *
- * no-dirty: counters are never written: an xattrop that adds to them is answered as if it had been done.
- * serve-stale: what bricks say about each other is hidden: replies to lookups and stats carry no counters. */
+ * In clients:
+ *   no-dirty: counters are never written: an xattrop that adds to them is answered as if it had been done.
+ *   serve-stale: what bricks say about each other is hidden: replies to lookups and stats carry no counters.
+ * In heal daemons:
+ *   no-sync: fsync is answered and not done, so counters go before the healed data is safe.
+ *   wrong-source: in answers and in changes of counters the first two bricks are exchanged.
+ *   no-new-marks: nothing is added to counters, so an inode that heal makes looks whole before it is.
+ *   early-unlock: a lock is given back as soon as it was granted. */
 #include "sim/classes.h"
-
-enum { MODE_NONE, MODE_NO_DIRTY, MODE_SERVE_STALE };
+#include "sim/cluster.h"
 
 struct saboteur {
-    uint32_t mode;
+    uint32_t mode; /* enum sabotage */
 };
 
-static const char *const modes[] = { "none", "no-dirty", "serve-stale", NULL };
+static const char *const modes[] = { "none",         "no-dirty",     "serve-stale",  "no-sync",
+                                     "wrong-source", "no-new-marks", "early-unlock", NULL };
+static_assert(ARRAY_SIZE(modes) == SABOTAGE_COUNT + 1, "one name per enum sabotage");
 static const struct option saboteur_options[] = { OPT_ENUM("mode", struct saboteur, mode, modes, .def = "none"),
                                                   OPT_END };
+
+static bool is_mode(const struct translator *me, enum sabotage mode)
+{
+    return ((const struct saboteur *)me->state)->mode == (uint32_t)mode;
+}
 
 static bool is_counter(const char *key)
 {
     return !strncmp(key, "trusted.afr.", 12);
 }
 
-static FIBER int saboteur_xattrop(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+static bool adds(const struct dict_value *v)
 {
-    struct saboteur *s = me->state;
-    if (s->mode != MODE_NO_DIRTY)
-        return default_op(me, call, q, r);
-    SCOPED(dict_unref) struct dict *zeros = dict_new();
+    for (size_t i = 0; i + 4 <= v->size_bytes; i += 4)
+        if ((int32_t)get_be32(v->bytes + i) > 0)
+            return true;
+    return false;
+}
+
+/* Counters as this mode shows or writes them. */
+static int falsify(struct translator *me, const struct dict *from, struct dict **ret)
+{
+    static const char *const pair[] = { "trusted.afr.sim-client-0", "trusted.afr.sim-client-1" };
+    static const uint8_t none[12];
+    SCOPED(dict_unref) struct dict *to = dict_new();
     const char *key;
     const struct dict_value *v;
-    static const uint8_t none[12];
-    for (size_t at = 0; dict_next(q->xattrs, &at, &key, &v);) {
-        int e = is_counter(key) ? dict_set_bin(zeros, key, none, sizeof(none)) : dict_set_value(zeros, key, v);
-        if (e < 0)
-            return e;
+    int e = to ? 0 : -ENOMEM;
+    for (size_t at = 0; e == 0 && dict_next(from, &at, &key, &v);) {
+        bool is_zeroed =
+            is_counter(key) && (is_mode(me, SABOTAGE_NO_DIRTY) || (is_mode(me, SABOTAGE_NO_NEW_MARKS) && adds(v)));
+        if (is_counter(key) && is_mode(me, SABOTAGE_SERVE_STALE))
+            continue;
+        if (is_mode(me, SABOTAGE_WRONG_SOURCE) && (!strcmp(key, pair[0]) || !strcmp(key, pair[1])))
+            key = !strcmp(key, pair[0]) ? pair[1] : pair[0];
+        e = is_zeroed ? dict_set_bin(to, key, none, sizeof(none)) : dict_set_value(to, key, v);
     }
+    if (e == 0)
+        *ret = take(to);
+    return e;
+}
+
+static int falsify_answer(struct translator *me, struct dict **answer)
+{
+    struct dict *shown;
+    if (!*answer)
+        return 0;
+    int e = falsify(me, *answer, &shown);
+    if (e < 0)
+        return e;
+    dict_unref(*answer);
+    *answer = shown;
+    return 0;
+}
+
+static FIBER int saboteur_xattrop(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    if (is_mode(me, SABOTAGE_SERVE_STALE))
+        return default_op(me, call, q, r);
+    SCOPED(dict_unref) struct dict *changed = NULL;
     struct request own = *q;
-    own.xattrs = zeros;
-    return default_op(me, call, &own, r);
+    int e = falsify(me, q->xattrs, &changed);
+    if (e < 0)
+        return e;
+    own.xattrs = changed;
+    int ret = default_op(me, call, &own, r);
+    if (ret >= 0 && is_mode(me, SABOTAGE_WRONG_SOURCE) && (e = falsify_answer(me, &r->xattrs)) < 0)
+        return e;
+    return ret;
 }
 
 static FIBER int saboteur_look(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
-    struct saboteur *s = me->state;
     int ret = default_op(me, call, q, r);
-    if (ret < 0 || s->mode != MODE_SERVE_STALE || !r->xdata)
-        return ret;
-    struct dict *shown = dict_new();
-    const char *key;
-    const struct dict_value *v;
-    for (size_t at = 0; dict_next(r->xdata, &at, &key, &v);)
-        if (!is_counter(key))
-            (void)dict_set_value(shown, key, v);
-    dict_unref(r->xdata);
-    r->xdata = shown;
+    if (ret >= 0 && (is_mode(me, SABOTAGE_SERVE_STALE) || is_mode(me, SABOTAGE_WRONG_SOURCE))) {
+        int e = falsify_answer(me, &r->xdata);
+        if (e < 0)
+            return e;
+    }
     return ret;
+}
+
+static FIBER int saboteur_fsync(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    return is_mode(me, SABOTAGE_NO_SYNC) ? 0 : default_op(me, call, q, r);
+}
+
+static FIBER int saboteur_lock(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    if (!is_mode(me, SABOTAGE_EARLY_UNLOCK))
+        return default_op(me, call, q, r);
+    if (q->command == LOCK_UNLOCK)
+        return 0;
+    int ret = default_op(me, call, q, r);
+    if (ret < 0)
+        return ret;
+    struct lock_range range = q->lock ? *q->lock : (struct lock_range) { 0 };
+    struct request unlock = *q;
+    unlock.command = LOCK_UNLOCK;
+    unlock.lock = q->lock ? &range : NULL;
+    return child_call(me, 0, call, &unlock, NULL);
 }
 
 const struct translator_class saboteur_class = {
@@ -61,5 +129,12 @@ const struct translator_class saboteur_class = {
     .options = saboteur_options,
     .children_min = 1,
     .children_max = 1,
-    .ops = { [OP_XATTROP] = saboteur_xattrop, [OP_LOOKUP] = saboteur_look, [OP_STAT] = saboteur_look },
+    .ops = {
+        [OP_XATTROP] = saboteur_xattrop,
+        [OP_LOOKUP] = saboteur_look,
+        [OP_STAT] = saboteur_look,
+        [OP_FSYNC] = saboteur_fsync,
+        [OP_INODELK] = saboteur_lock,
+        [OP_ENTRYLK] = saboteur_lock,
+    },
 };
