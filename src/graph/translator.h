@@ -95,6 +95,7 @@ struct dump;
  *   inodelk      q: inode [fd] text (domain) command lock
  *   entrylk      q: inode (the directory) [fd] text (domain) name (NULL = all) command lock.type
  *   rchecksum    q: inode [fd] offset size                       r: weak_checksum, strong_checksum (32 bytes)
+ *   blocksums    q: inode [fd] data (a question)                r: stat, data (its answer), see rpc/block_sums.h
  *   lease        q: inode flags text                             (reserved for the lease cache)
  *   getactivelk  q: inode                                        r: locks
  *   ipc          q: command                                      (xdata only; inode may be NULL)
@@ -139,6 +140,7 @@ struct dump;
     X(INODELK, inodelk, OP_INODE)                                \
     X(ENTRYLK, entrylk, OP_INODE)                                \
     X(RCHECKSUM, rchecksum, OP_INODE)                            \
+    X(BLOCKSUMS, blocksums, OP_INODE)                            \
     X(LEASE, lease, OP_INODE)                                    \
     X(GETACTIVELK, getactivelk, OP_INODE)                        \
     X(IPC, ipc, 0)                                               \
@@ -205,7 +207,7 @@ struct call {
     int64_t time_s;
     uint32_t time_ns;
     uint32_t *own_groups; /* internal: what call_own_groups made */
-    bool is_lazy; /* nobody waits for it: it may go out together with others */
+    bool is_lazy;         /* nobody waits for it: it may go out together with others */
     /* Messages waited for one after the other so far (see call_round_trip_begin). */
     uint32_t round_trips;
 };

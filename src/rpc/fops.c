@@ -92,6 +92,7 @@ static const uint8_t request_fields[FOP_PROC_COUNT][FIELDS_MAX] = {
     [FOP_NAMELINK] = { Q_GFID },
     [FOP_PUT] = { Q_GFID },
     [FOP_COPY_FILE_RANGE] = { Q_GFID, Q_GFID2, Q_FD, Q_FD2, Q_OFFSET, Q_OFFSET2, Q_SIZE32, Q_FLAGS, Q_XDATA },
+    [FOP_BLOCKSUMS] = { Q_GFID, Q_FD, Q_SIZE32, Q_XDATA, Q_DATA },
 };
 
 bool fop_is_known(uint32_t proc)
@@ -261,7 +262,7 @@ static void get_large_field(struct xdr_in *in, struct fop_request *w, unsigned f
 
 int fop_get_request(struct xdr_in *in, enum fop_proc proc, struct buf *raw, bool is_step, struct fop_request *ret)
 {
-    if (!fop_is_known(proc))
+    if (!fop_is_known(proc) || (fop_is_ours(proc) && !is_step))
         return -EOPNOTSUPP;
     *ret = (struct fop_request) { .proc = proc, .fd = FD_ANONYMOUS, .fd2 = FD_ANONYMOUS };
     for (const uint8_t *f = request_fields[proc]; *f != Q_END && !in->failed; f++) {
@@ -355,6 +356,7 @@ static const char *const names[FOP_PROC_COUNT] = {
     "seek",        "compound",     "lease",
     "getactivelk", "setactivelk",  "icreate",
     "namelink",    "put",          "copy_file_range",
+    "blocksums",
 };
 
 const char *fop_name(uint32_t proc)

@@ -61,6 +61,11 @@ void fop_put_answer(struct xdr_out *o, enum fop_proc proc, const struct fop_answ
 int fop_get_answer(struct xdr_in *in, enum fop_proc proc, struct buf *raw, bool is_step, struct fop_answer *a);
 
 bool fop_is_known(uint32_t proc); /* can be read and written */
+/* Only our own program has it, as a step. */
+static inline bool fop_is_ours(uint32_t proc)
+{
+    return proc >= FOP_BLOCKSUMS && proc < FOP_PROC_COUNT;
+}
 const char *fop_name(uint32_t proc);
 
 /* SEEK's `what`: 0 data, 1 hole; the host has SEEK_DATA and SEEK_HOLE. */

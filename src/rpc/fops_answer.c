@@ -94,6 +94,7 @@ static const uint8_t answer_fields[FOP_PROC_COUNT][FIELDS_MAX] = {
     [FOP_NAMELINK] = { R2 },
     [FOP_PUT] = { R3 },
     [FOP_COPY_FILE_RANGE] = { R3 },
+    [FOP_BLOCKSUMS] = { A_STAT, A_SIZE, A_XDATA, A_DATA },
 };
 
 /* Attributes among the fields; NULL: another kind of field. */

@@ -101,6 +101,8 @@ enum fop_proc {
     FOP_NAMELINK,
     FOP_PUT,
     FOP_COPY_FILE_RANGE,
+    /* From here on ours: only as steps of MORTAR_COMPOUND. */
+    FOP_BLOCKSUMS,
     FOP_PROC_COUNT,
 };
 

@@ -1,4 +1,6 @@
 /* Bodies of file operations. Byte 0: procedure; byte 1: request or answer, alone or as a step. */
+#include "core/mem.h"
+#include "rpc/block_sums.h"
 #include "rpc/fops.h"
 
 static void check_request(struct xdr_in *in, enum fop_proc proc, bool is_step)
@@ -8,6 +10,11 @@ static void check_request(struct xdr_in *in, enum fop_proc proc, bool is_step)
 
     if (fop_get_request(in, proc, NULL, is_step, &w) < 0)
         return;
+    if (proc == FOP_BLOCKSUMS) {
+        SCOPED_FREE struct block_question *k = NEW(struct block_question);
+        if (k && block_question_get(w.data, k) == 0)
+            buf_unref(block_question_put(k));
+    }
     xdr_out_init(&o, 64);
     fop_put_request(&o, &w, is_step);
     xdr_out_done(&o);

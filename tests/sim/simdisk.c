@@ -1,6 +1,7 @@
 #include "sim/simdisk.h"
 #include "core/mem.h"
 #include "graph/graph.h"
+#include "rpc/block_sums.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -357,6 +358,75 @@ static FIBER int simdisk_read(struct translator *me, struct call *call, const st
     return (int)disk_read(n, q->offset, r->data->data, r->data->size);
 }
 
+static FIBER int simdisk_rchecksum(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    struct disk_node *n;
+    struct range_sums sums;
+    int e = begin_at(me, q->inode, &n);
+    if (e < 0)
+        return e;
+    SCOPED(buf_unref) struct buf *b = buf_new(q->size);
+    if (!b)
+        return -ENOMEM;
+    e = range_sums_of(b->data, disk_read(n, q->offset, b->data, b->size), true, &sums);
+    if (e == 0)
+        e = dict_put_uint(&r->xdata, "fips-mode-rchecksum", 1);
+    r->weak_checksum = sums.weak;
+    memcpy(r->strong_checksum, sums.strong, sizeof(r->strong_checksum));
+    return e;
+}
+
+static int sum_block(const struct disk_node *n, struct block_summer *summer, uint64_t offset, struct buf *block,
+                     uint8_t *ret_sum)
+{
+    uint64_t at;
+
+    if (!disk_seek(n, offset, true, &at) || at >= offset + block->size)
+        return 0; /* a hole, as the answer says already */
+    memset(block->data, 0, block->size);
+    (void)disk_read(n, offset, block->data, block->size);
+    return block_sum(summer, block->data, block->size, ret_sum);
+}
+
+static int sum_blocks(const struct disk_node *n, const struct block_question *k, struct buf *answer)
+{
+    struct block_summer *summer = block_summer_new(k->key);
+    SCOPED(buf_unref) struct buf *block = buf_new(k->block_bytes);
+    uint32_t done = 0;
+    int e = summer && block ? 0 : -ENOMEM;
+
+    for (uint32_t i = 0; i < k->range_count; i++) {
+        for (uint64_t at = 0; at < k->ranges[i].size && e == 0; at += k->block_bytes)
+            e = sum_block(n, summer, k->ranges[i].offset + at, block, block_answer_sum(answer, done++));
+    }
+    block_summer_free(summer);
+    return e;
+}
+
+static FIBER int simdisk_blocksums(struct translator *me, struct call *call, const struct request *q, struct reply *r)
+{
+    SCOPED_FREE struct block_question *k = NEW(struct block_question);
+    struct disk_node *n;
+    int e = begin_at(me, q->inode, &n);
+    if (e == 0)
+        e = block_question_get(q->data, k);
+    if (e < 0)
+        return e;
+    SCOPED(buf_unref) struct buf *answer = block_answer_new((uint32_t)block_question_count(k));
+    if (!answer)
+        return -ENOMEM;
+    e = sum_blocks(n, k, answer);
+    if (e < 0)
+        return e;
+    const struct block_range *last = &k->ranges[k->range_count - 1];
+    uint64_t next = UINT64_MAX;
+    disk_stat(n, &r->stat);
+    (void)disk_seek(n, last->offset + last->size, true, &next);
+    block_answer_head(answer, r->stat.size, next);
+    r->data = take(answer);
+    return (int)r->data->size;
+}
+
 static FIBER int simdisk_write(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct disk_node *n;
@@ -635,6 +705,8 @@ const struct translator_class simdisk_class = {
         [OP_OPENDIR] = simdisk_open,
         [OP_READ] = simdisk_read,
         [OP_WRITE] = simdisk_write,
+        [OP_RCHECKSUM] = simdisk_rchecksum,
+        [OP_BLOCKSUMS] = simdisk_blocksums,
         [OP_TRUNCATE] = simdisk_truncate,
         [OP_FALLOCATE] = simdisk_fallocate,
         [OP_SEEK] = simdisk_seek,

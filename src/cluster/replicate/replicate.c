@@ -321,6 +321,7 @@ const struct translator_class replicate_class = {
         [OP_INODELK] = replicate_internal_lock,
         [OP_ENTRYLK] = replicate_internal_lock,
         [OP_RCHECKSUM] = replicate_read,
+        [OP_BLOCKSUMS] = replicate_read,
         [OP_LEASE] = replicate_everywhere,
         [OP_GETACTIVELK] = replicate_read,
         [OP_IPC] = replicate_everywhere,

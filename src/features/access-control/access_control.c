@@ -563,6 +563,7 @@ const struct translator_class access_control_class = {
         [OP_OPENDIR] = ac_opendir,
         [OP_READ] = ac_read,
         [OP_SEEK] = ac_read,
+        [OP_BLOCKSUMS] = ac_read,
         [OP_WRITE] = ac_write,
         [OP_FALLOCATE] = ac_write,
         [OP_COPY_RANGE] = ac_copy_range,

@@ -109,6 +109,7 @@ const struct translator_class arbiter_class = {
         [OP_COPY_RANGE] = arbiter_copy_range,
         [OP_READ] = has_no_data,
         [OP_SEEK] = has_no_data,
+        [OP_BLOCKSUMS] = has_no_data,
     },
     .children_min = 1,
     .children_max = 1,

@@ -90,7 +90,8 @@ static enum priority priority_of_op(enum op op)
     case OP_FSYNC:
     case OP_FSYNCDIR:
     case OP_XATTROP:
-    case OP_RCHECKSUM: return PRIORITY_LOW;
+    case OP_RCHECKSUM:
+    case OP_BLOCKSUMS: return PRIORITY_LOW;
     case OP_LK:
     case OP_INODELK:
     case OP_ENTRYLK:

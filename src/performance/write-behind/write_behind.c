@@ -70,7 +70,7 @@ static FIBER int wait_for_all(struct translator *me, struct call *call, struct i
     return d ? dirty_wait(d, &call->scope, on_all_so_far(me)) : 0;
 }
 
-/* stat, setattr, truncate, fallocate, seek, copy_range, link, rchecksum: after all writes to their inodes. */
+/* stat, setattr, truncate, fallocate, seek, copy_range, link, rchecksum, blocksums: after all writes to their inodes. */
 static FIBER int write_behind_after(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     int waited = wait_for_all(me, call, q->inode);
@@ -421,6 +421,7 @@ const struct translator_class write_behind_class = {
         [OP_LK] = write_behind_lk,
         [OP_INODELK] = write_behind_inodelk,
         [OP_RCHECKSUM] = write_behind_after,
+        [OP_BLOCKSUMS] = write_behind_after,
     },
     .children_min = 1,
     .children_max = 1,

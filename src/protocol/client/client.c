@@ -132,7 +132,7 @@ static void remote_reconfigured(struct translator *me)
 static bool needs_own_program(const struct remote *s, const struct call *call, const struct request *q)
 {
     return (s->sends_groups && call->group_count > rpc_groups_that_fit(MAX(call->lk_owner.size, 4u))) ||
-           (q->op == OP_RENAME && q->flags != 0);
+           (q->op == OP_RENAME && q->flags != 0) || q->op == OP_BLOCKSUMS;
 }
 
 static FIBER int remote_any(struct translator *me, struct call *call, const struct request *q, struct reply *r)

@@ -44,6 +44,7 @@ static const struct {
     [OP_INODELK] = { FOP_INODELK, FOP_FINODELK },
     [OP_ENTRYLK] = { FOP_ENTRYLK, FOP_FENTRYLK },
     [OP_RCHECKSUM] = { FOP_RCHECKSUM, 0 },
+    [OP_BLOCKSUMS] = { FOP_BLOCKSUMS, 0 },
     [OP_LEASE] = { FOP_LEASE, 0 },
     [OP_GETACTIVELK] = { FOP_GETACTIVELK, 0 },
     [OP_IPC] = { FOP_IPC, 0 },
@@ -163,6 +164,8 @@ int remote_request(struct remote *s, struct call *call, const struct request *q,
         w->flags = q->flags == SEEK_HOLE ? WIRE_SEEK_HOLE : WIRE_SEEK_DATA;
     if (q->op == OP_RENAME && q->flags != 0 && !steps)
         return -EINVAL; /* only our own program has a place for RENAME_* */
+    if (fop_is_ours(w->proc) && !steps)
+        return -EOPNOTSUPP;
     if (w->size > UINT32_MAX && q->op != OP_FALLOCATE)
         w->size = q->op == OP_WRITE ? w->size : UINT32_MAX;
     return q->op == OP_WRITE && w->size > RECORD_MAX_BYTES / 2 ? -EMSGSIZE : 0;

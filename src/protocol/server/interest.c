@@ -259,7 +259,8 @@ static bool tells_nothing(enum op op)
     case OP_STATFS:
     case OP_IPC:
     case OP_GETACTIVELK:
-    case OP_RCHECKSUM: return true;
+    case OP_RCHECKSUM:
+    case OP_BLOCKSUMS: return true;
     default: return false;
     }
 }

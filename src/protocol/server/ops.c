@@ -70,6 +70,7 @@ static const struct {
     [FOP_SEEK] = { OP_SEEK, BY_FD },
     [FOP_GETACTIVELK] = { OP_GETACTIVELK, BY_GFID },
     [FOP_COPY_FILE_RANGE] = { OP_COPY_RANGE, BY_FD },
+    [FOP_BLOCKSUMS] = { OP_BLOCKSUMS, BY_FD },
 };
 
 static bool is_offered(enum fop_proc proc)

@@ -1,6 +1,6 @@
 /* storage/posix/checksum.c - rchecksum: two sums of a range, by which heal tells equal blocks without moving them. */
+#include "rpc/block_sums.h"
 #include "storage/posix/posix_internal.h"
-#include <openssl/evp.h>
 
 #define RANGE_BYTES_MAX (8u << 20)
 
@@ -11,26 +11,13 @@ struct sum_job {
     bool sha256;
     uint8_t *data;
     ssize_t n;
-    uint32_t weak;
-    uint8_t strong[EVP_MAX_MD_SIZE];
+    struct range_sums sums;
     bool all_zero;
 };
-
-/* The rolling checksum of rsync: two sums of 16 bits, over signed bytes. */
-static uint32_t weak_sum(const uint8_t *data, size_t size)
-{
-    uint32_t a = 0, b = 0;
-    for (size_t i = 0; i < size; i++) {
-        a += (uint32_t)(int32_t)(int8_t)data[i];
-        b += a;
-    }
-    return (a & 0xffff) | (b << 16);
-}
 
 static void sum_on_pool(void *arg)
 {
     struct sum_job *j = arg;
-    unsigned len = 0;
     j->n = pread(j->fd, j->data, j->size, (off_t)j->offset);
     if (j->n < 0) {
         j->n = -errno;
@@ -38,9 +25,9 @@ static void sum_on_pool(void *arg)
     }
     size_t size = (size_t)j->n;
     j->all_zero = size > 0 && j->data[0] == 0 && memcmp(j->data, j->data + 1, size - 1) == 0;
-    j->weak = weak_sum(j->data, size);
-    if (!EVP_Digest(j->data, size, j->strong, &len, j->sha256 ? EVP_sha256() : EVP_md5(), NULL))
-        j->n = -EIO;
+    int r = range_sums_of(j->data, size, j->sha256, &j->sums);
+    if (r < 0)
+        j->n = r;
 }
 
 FIBER int posix_rchecksum(struct translator *me, struct call *call, const struct request *q, struct reply *r)
@@ -68,7 +55,7 @@ FIBER int posix_rchecksum(struct translator *me, struct call *call, const struct
         e = dict_put_uint(&r->xdata, "buf-has-zeroes", j->all_zero);
     if (e == 0 && s->fips_rchecksum)
         e = dict_put_uint(&r->xdata, "fips-mode-rchecksum", 1);
-    r->weak_checksum = j->weak;
-    memcpy(r->strong_checksum, j->strong, sizeof r->strong_checksum);
+    r->weak_checksum = j->sums.weak;
+    memcpy(r->strong_checksum, j->sums.strong, sizeof r->strong_checksum);
     return e;
 }

@@ -182,6 +182,7 @@ const struct translator_class posix_class = {
         [OP_READDIR] = posix_readdir,
         [OP_READDIRP] = posix_readdirp,
         [OP_RCHECKSUM] = posix_rchecksum,
+        [OP_BLOCKSUMS] = posix_blocksums,
         [OP_COMPOUND] = default_compound,
     },
     .init = posix_init,

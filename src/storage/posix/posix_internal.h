@@ -5,7 +5,7 @@
  * kernel says (RESOLVE_CACHED) that the disk is needed. Everything after that runs on the loop without a suspension,
  * so that entry operations, attribute changes and xattrops are atomic with respect to each other without locks.
  * Exceptions are the operations that move much data or wait for the disk (read misses, large or synchronous writes,
- * fsync, fallocate, copy_range, rchecksum): one pool job each; those that change size or data hold pnode.busy.
+ * fsync, fallocate, copy_range, rchecksum, blocksums): one pool job each; those that change size or data hold pnode.busy.
  *
  * The nouns:
  *   file  - struct pfile, a refcounted descriptor: regular files O_RDWR, directories O_RDONLY, everything else O_PATH.
@@ -310,4 +310,5 @@ OP(xattrop);
 OP(readdir);
 OP(readdirp);
 OP(rchecksum);
+OP(blocksums);
 #undef OP

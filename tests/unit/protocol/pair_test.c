@@ -1,4 +1,5 @@
 /* protocol/client and protocol/server together, operation by operation. */
+#include "protocol/client/client_internal.h"
 #include "unit/protocol/pair.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -540,6 +541,39 @@ FIBER_TEST(a_listing_says_which_xattrs_it_wants)
     pair_free(p);
 }
 
+static FIBER int answer_blocksums(struct leaf *leaf, struct call *call, const struct request *q, struct reply *r)
+{
+    r->data = buf_copy("sums of blocks", 14);
+    r->stat = leaf->stat;
+    return 14;
+}
+
+FIBER_TEST(a_question_about_blocks_goes_as_a_step_of_our_own_program)
+{
+    struct pair *p = pair_new(t, NULL, NULL);
+    SCOPED(buf_unref) struct buf *question = buf_copy("which blocks?", 13);
+
+    p->leaf->answers[OP_BLOCKSUMS] = answer_blocksums;
+    assert_int_equal(14, test_op(t, OP_BLOCKSUMS, .inode = t->file, .data = question));
+    assert_int_equal(14, t->r->data->size);
+    assert_memory_equal("sums of blocks", t->r->data->data, 14);
+    assert_int_equal(p->leaf->stat.mode, t->r->stat.mode);
+    assert_int_equal(13, leaf_last(p->leaf)->data_size);
+    assert_memory_equal("which blocks?", leaf_last(p->leaf)->data, 13);
+    pair_free(p);
+}
+
+FIBER_TEST(a_brick_without_our_program_is_not_asked_about_blocks)
+{
+    struct pair *p = pair_new(t, NULL, NULL);
+    SCOPED(buf_unref) struct buf *question = buf_copy("which blocks?", 13);
+
+    ((struct remote *)t->graph->root->state)->speaks_mortar = false; /* as found in a version list without it */
+    assert_int_equal(-EOPNOTSUPP, test_op(t, OP_BLOCKSUMS, .inode = t->file, .data = question));
+    assert_int_equal(0, leaf_count(p->leaf, OP_BLOCKSUMS));
+    pair_free(p);
+}
+
 FIBER_TEST(seeking_says_data_or_hole)
 {
     struct pair *p = pair_new(t, NULL, NULL);
@@ -820,6 +854,8 @@ int main(void)
         cmocka_unit_test(deallocation_and_zeroing_keep_their_meaning),
         cmocka_unit_test(rename_keeps_its_flags_towards_our_bricks),
         cmocka_unit_test(a_listing_says_which_xattrs_it_wants),
+        cmocka_unit_test(a_question_about_blocks_goes_as_a_step_of_our_own_program),
+        cmocka_unit_test(a_brick_without_our_program_is_not_asked_about_blocks),
         cmocka_unit_test(seeking_says_data_or_hole),
         cmocka_unit_test(a_lock_that_comes_too_late_is_given_back),
         cmocka_unit_test(what_a_late_compound_left_is_undone),

@@ -123,6 +123,18 @@ static void replies_read_and_write_the_same_bytes(void **state)
         check_reply(&golden_fops[i]);
 }
 
+static void our_own_procedures_are_steps_only(void **state)
+{
+    SCOPED(buf_unref) struct buf *empty = buf_new(1);
+    struct xdr_in in = xdr_in_of(empty);
+    struct fop_request w;
+
+    assert_true(fop_is_ours(FOP_BLOCKSUMS));
+    assert_false(fop_is_ours(FOP_COPY_FILE_RANGE));
+    assert_int_equal(-EOPNOTSUPP, fop_get_request(&in, FOP_BLOCKSUMS, NULL, false, &w));
+    assert_int_equal(-EBADMSG, fop_get_request(&in, FOP_BLOCKSUMS, NULL, true, &w));
+}
+
 /* Reads a copy of the first `size` bytes, with one byte changed. Nothing must be read outside or leak. */
 static int read_call(const struct golden *g, const struct buf *whole, size_t from, size_t size, size_t flip)
 {
@@ -241,6 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_read_and_write_the_same_bytes),
         cmocka_unit_test(replies_read_and_write_the_same_bytes),
+        cmocka_unit_test(our_own_procedures_are_steps_only),
         cmocka_unit_test(cut_calls_are_refused_and_flipped_ones_do_no_harm),
         cmocka_unit_test(cut_replies_are_refused_and_flipped_ones_do_no_harm),
         cmocka_unit_test(raw_data_begins_behind_the_dict),

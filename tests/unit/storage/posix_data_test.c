@@ -1,4 +1,5 @@
 /* Bytes of files in storage/posix. */
+#include "rpc/block_sums.h"
 #include "unit/storage/brick_fixture.h"
 #include <dirent.h>
 #include <stdio.h>
@@ -220,6 +221,125 @@ BRICK_TEST(rchecksum_of_a_block)
     assert_memory_equal(md5_of_abc, t->r->strong_checksum, 8);
 }
 
+/* A file of 5 blocks and a bit: data, hole, hole, zeros, hole, "tail". */
+static struct inode *mixed_file(struct brick_test *t)
+{
+    static const char zeros[4096];
+    struct inode *f = brick_create(t, t->root, "a", GFID(1), NULL);
+    SCOPED(buf_unref) struct buf *z = buf_copy(zeros, sizeof(zeros));
+
+    assert_int_equal(5, brick_write(t, f, NULL, "first", 0));
+    assert_int_equal(4096, brick_op(t, OP_WRITE, .inode = f, .data = z, .offset = 3 * 4096));
+    assert_int_equal(4, brick_write(t, f, NULL, "tail", 5 * 4096));
+    return f;
+}
+
+static struct block_question *block_question(uint32_t block_bytes, uint64_t offset, uint32_t size)
+{
+    struct block_question *k = NEW(struct block_question);
+
+    memset(k->key, 7, sizeof(k->key));
+    k->block_bytes = block_bytes;
+    k->range_count = 1;
+    k->ranges[0] = (struct block_range) { .offset = offset, .size = size };
+    return k;
+}
+
+static struct block_answer block_sums(struct brick_test *t, struct inode *f, const struct block_question *k)
+{
+    SCOPED(buf_unref) struct buf *q = block_question_put(k);
+    struct block_answer a;
+
+    assert_true(brick_op(t, OP_BLOCKSUMS, .inode = f, .data = q) > 0);
+    assert_int_equal(0, block_answer_get(t->r->data, k, &a));
+    return a;
+}
+
+static void assert_sum_of(const struct block_question *k, const char *text, const uint8_t *sum)
+{
+    SCOPED_FREE uint8_t *block = mem_zalloc(k->block_bytes);
+    struct block_summer *s = block_summer_new(k->key);
+    uint8_t want[BLOCK_SUM_BYTES];
+
+    memcpy(block, text, strlen(text));
+    assert_int_equal(0, block_sum(s, block, k->block_bytes, want));
+    assert_memory_equal(want, sum, sizeof(want));
+    block_summer_free(s);
+}
+
+BRICK_TEST(blocksums_tell_data_zeros_and_holes_apart)
+{
+    brick_start(t, NULL);
+    struct inode *f = mixed_file(t);
+    SCOPED_FREE struct block_question *k = block_question(4096, 0, 8 * 4096);
+    struct block_answer a = block_sums(t, f, k);
+
+    assert_int_equal(5 * 4096 + 4, a.size_bytes);
+    assert_true(a.next_data == UINT64_MAX);
+    assert_sum_of(k, "first", a.sums);
+    assert_int_equal(BLOCK_IS_HOLE, block_kind(a.sums + 16));
+    assert_int_equal(BLOCK_IS_HOLE, block_kind(a.sums + 32));
+    assert_int_equal(BLOCK_IS_ZERO, block_kind(a.sums + 48));
+    assert_int_equal(BLOCK_IS_HOLE, block_kind(a.sums + 64));
+    assert_sum_of(k, "tail", a.sums + 80); /* as if zeros followed */
+    assert_int_equal(BLOCK_IS_HOLE, block_kind(a.sums + 96));
+    assert_int_equal(BLOCK_IS_HOLE, block_kind(a.sums + 112));
+}
+
+BRICK_TEST(blocksums_of_several_ranges_come_in_the_order_asked)
+{
+    brick_start(t, NULL);
+    struct inode *f = mixed_file(t);
+    SCOPED_FREE struct block_question *k = block_question(4096, 5 * 4096, 4096);
+
+    k->range_count = 2;
+    k->ranges[1] = (struct block_range) { .offset = 0, .size = 2 * 4096 };
+    struct block_answer a = block_sums(t, f, k);
+    assert_int_equal(3, a.count);
+    assert_sum_of(k, "tail", a.sums);
+    assert_sum_of(k, "first", a.sums + 16);
+    assert_int_equal(BLOCK_IS_HOLE, block_kind(a.sums + 32));
+    assert_int_equal(3 * 4096, a.next_data); /* after the last range */
+}
+
+BRICK_TEST(blocksums_of_large_files_cross_the_steps_of_reading)
+{
+    brick_start(t, NULL);
+    struct inode *f = brick_create(t, t->root, "a", GFID(1), NULL);
+    SCOPED(buf_unref) struct buf *b = buf_new(3 << 20);
+
+    memset(b->data, 0, b->size);
+    for (size_t at = 0; at < b->size; at += 65536)
+        snprintf((char *)b->data + at, 32, "block %zu", at);
+    assert_int_equal(b->size, brick_op(t, OP_WRITE, .inode = f, .data = b));
+    SCOPED_FREE struct block_question *k = block_question(65536, 0, 4 << 20);
+    struct block_answer a = block_sums(t, f, k);
+    for (size_t i = 0; i < 48; i++) {
+        char text[32];
+        snprintf(text, sizeof(text), "block %zu", i * 65536);
+        assert_sum_of(k, text, a.sums + 16 * i);
+    }
+    assert_int_equal(BLOCK_IS_HOLE, block_kind(a.sums + 16 * 48));
+    k->ranges[0] = (struct block_range) { .offset = 8 << 20, .size = 65536 };
+    a = block_sums(t, f, k);
+    assert_int_equal(BLOCK_IS_HOLE, block_kind(a.sums));
+    assert_true(a.next_data == UINT64_MAX);
+}
+
+BRICK_TEST(blocksums_refuse_what_is_no_question_or_no_file)
+{
+    brick_start(t, NULL);
+    struct inode *f = mixed_file(t);
+    SCOPED(buf_unref) struct buf *junk = buf_copy("junk", 4);
+    SCOPED_FREE struct block_question *k = block_question(4096, 0, 4096);
+    SCOPED(buf_unref) struct buf *q = block_question_put(k);
+
+    assert_int_equal(-EINVAL, brick_op(t, OP_BLOCKSUMS, .inode = f));
+    assert_int_equal(-EINVAL, brick_op(t, OP_BLOCKSUMS, .inode = f, .data = junk));
+    assert_int_equal(-EINVAL, brick_op(t, OP_BLOCKSUMS, .inode = t->root, .data = q));
+    assert_int_equal(-ESTALE, brick_op(t, OP_BLOCKSUMS, .inode = brick_inode(t, GFID(9), S_IFREG), .data = q));
+}
+
 #define T(name) cmocka_unit_test(name)
 
 int main(void)
@@ -237,6 +357,10 @@ int main(void)
         T(fsync_and_fsyncdir),
         T(open_of_what_has_no_data_is_refused),
         T(rchecksum_of_a_block),
+        T(blocksums_tell_data_zeros_and_holes_apart),
+        T(blocksums_of_several_ranges_come_in_the_order_asked),
+        T(blocksums_of_large_files_cross_the_steps_of_reading),
+        T(blocksums_refuse_what_is_no_question_or_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
