@@ -63,11 +63,3 @@ FIBER int heal_look_name(struct translator *me, struct call *call, struct inode 
 {
     return -ENOSYS;
 }
-
-bool heal_is_enough(struct translator *me, uint32_t children)
-{
-    const struct replicate *s = replicate_of(me);
-    const struct heal_set set = { .child_count = s->child_count, .arbiter = s->arbiter, .quorum = s->quorum };
-
-    return heal_set_is_enough(&set, children);
-}

@@ -40,7 +40,9 @@ struct heal_round {
 
 struct heal {
     struct translator *me;
-    struct call *caller; /* who asked; its scope ends the heal */
+    struct list of_all;   /* s->heals */
+    struct call *waiting; /* of the fiber that waits for locks, or NULL; cancelled at stop */
+    struct call *caller;  /* who asked; its scope ends the heal */
     struct call call; /* ours: root, PID_SELF_HEAL, an lock owner of its own, the caller's deadline and cancellation */
     struct inode *inode;
     const struct heal_how *how;
@@ -63,6 +65,8 @@ struct heal_class_report *heal_class(struct heal *h);
 void heal_note(struct heal *h, unsigned child, int result);
 /* Notes what every target answered; returns the mask of those that succeeded. */
 uint32_t heal_note_fan(struct heal *h, const struct fan *fan);
+/* 0, or -ECANCELED, -ETIMEDOUT: the asker gave up, or the graph stops. */
+int heal_check(struct heal *h);
 /* Asks how->pace, if there is one. 0 or a negative errno to end with. Call without main-domain locks. */
 FIBER int heal_pace(struct heal *h, uint64_t bytes, uint32_t names);
 
@@ -113,7 +117,16 @@ FIBER int heal_ask_name(struct heal *h, struct inode *parent, const char *name, 
  * counters stay). */
 FIBER uint32_t heal_still_good(struct heal *h, uint32_t children);
 
+/* The children in `now` against which no counter of the class has moved since the decision (pure). */
+uint32_t heal_unchanged(const struct heal *h, const struct heal_answers *now);
+
 /* ---- undo (heal_undo.c) ---- */
+
+/* With the main-domain lock held on `children`, after the decision and before the first change of a sink: sees to it that
+ * all sources blame all sinks, so that a copy half made is never taken for a good one. What it adds is part of
+ * h->round.answers afterwards. A source that cannot be written is no source any more. 0, -ENOMEM, -ENOTCONN (no source
+ * left, or too few). */
+FIBER int heal_blame_sinks(struct heal *h, uint32_t children);
 
 /* With the main-domain lock of the class held on `children`: h->round.healed and the sources are equal and on disk. Takes
  * off exactly the counters of h->round.answers among them, and first sees to it that whoever is not equal stays blamed by

@@ -74,7 +74,7 @@ void heal_judge_entry(const struct heal_set *set, const struct heal_answers *a, 
                       struct heal_judgement *ret);
 
 /* One name. `parent`: the judgement of the directory. What each child has under the name is in `a` (ok: stat tells which
- * inode; absent). */
+ * inode; absent). `kept`: of the children that have it, those whose inode the others have too, under whatever name. */
 enum heal_name_verdict {
     HEAL_NAME_EQUAL,     /* nothing to do */
     HEAL_NAME_EXISTS,    /* `like` has the right inode: children in `wrong` get it */
@@ -94,7 +94,7 @@ struct heal_name_judgement {
 };
 
 void heal_judge_name(const struct heal_set *set, const struct heal_judgement *parent, const struct heal_answers *a,
-                     const struct heal_choice *choice, struct heal_name_judgement *ret);
+                     uint32_t kept, const struct heal_choice *choice, struct heal_name_judgement *ret);
 
 /* Of two attribute sets: owner, group and mode are the same. */
 bool heal_same_attributes(const struct iatt *a, const struct iatt *b);

@@ -179,6 +179,7 @@ static int replicate_init(struct translator *me, struct error *err)
     s->next_owner = env_random_u64(me->env);
     list_init(&s->sessions);
     list_init(&s->debts);
+    list_init(&s->heals);
     waitq_init(&s->settled);
     r = check_options(me, err);
     if (r < 0)

@@ -108,6 +108,8 @@ struct replicate {
     struct waitq settled; /* stop waits here */
     bool is_stopping;
 
+    struct list heals; /* under way (heal_internal.h) */
+
     struct list debts;
     unsigned debt_count;
     bool is_paying;
@@ -356,6 +358,11 @@ void debt_add(struct session *session, uint32_t lost);
 /* Children changed: pay what can be paid, in the background. */
 void debts_pay(struct translator *me);
 void debts_forget(struct translator *me);
+
+/* ---- heal (heal.h; heal_ask.c) ---- */
+
+/* The graph stops: heals that wait for locks give up, the others at their next step. */
+void heals_stop(struct translator *me);
 
 /* ---- changes (transaction.c) ---- */
 

@@ -509,6 +509,7 @@ FIBER void sessions_stop(struct translator *me)
     struct session *session;
 
     s->is_stopping = true;
+    heals_stop(me);
     sessions_children_changed(me);
     list_for_each (session, &s->sessions, of_all) {
         if (session->is_waiting)
