@@ -1,6 +1,6 @@
 /* Two mounts of one volume: what is done through one (plain paths) is seen at once through the other (B(path)), whatever
- * the other knew before. A writer has closed the file, or called fsync(), before the other looks, unless the case says
- * that it is still open. */
+ * the other knew before. A writer has closed the file before the other looks, or called fsync() if it made the file or
+ * keeps it open: the close of a new file does not wait for its data (flush-behind). */
 #define TOPIC "coherence"
 #include "suite_internal.h"
 
@@ -19,6 +19,8 @@ static void write_text(const char *path, int flags, const char *text)
     int fd = (int)OK(open(path, O_WRONLY | flags, 0644));
 
     EQ(write(fd, text, strlen(text)), strlen(text));
+    if (flags & O_CREAT)
+        OK(fsync(fd));
     OK(close(fd));
 }
 
@@ -771,6 +773,7 @@ CASE(counter_under_flock_from_both_sides)
     int total = 0, fd = (int)OK(open("f", O_CREAT | O_RDWR, 0644));
 
     EQ(pwrite(fd, &total, sizeof(total), 0), sizeof(total));
+    OK(fsync(fd));
     OK(close(fd));
     for (int side = 0; side < 2; side++) {
         if (fork() != 0)

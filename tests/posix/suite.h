@@ -161,6 +161,7 @@ void steps_end(struct steps *s);
 
 /* ---- Files ---- */
 
+/* Files with content are complete for every mount when these return. */
 void make_file(const char *path);                   /* empty, mode 0644 */
 void make_file_mode(const char *path, mode_t mode); /* empty, exactly this mode */
 void make_file_with(const char *path, const char *text);
