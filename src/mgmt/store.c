@@ -210,20 +210,6 @@ static const struct field info_fields[] = {
     { NULL, 0, 0 },
 };
 
-/* The file lists the newest option first; setting them would turn the order round. */
-static int append_option(struct volume *v, const char *key, const char *value)
-{
-    struct volume_option first;
-    int r = volume_option_set(v, key, value);
-
-    if (r < 0)
-        return r;
-    first = v->options[0];
-    memmove(&v->options[0], &v->options[1], (v->option_count - 1) * sizeof(first));
-    v->options[v->option_count - 1] = first;
-    return 0;
-}
-
 static int info_pair(const char *folder, struct lines *l, struct info *info, const char *key, const char *value,
                      struct error *err)
 {
@@ -237,7 +223,7 @@ static int info_pair(const char *folder, struct lines *l, struct info *info, con
     if (strncmp(key, "brick-", 6) == 0)
         return read_brick(folder, value, info->v, err);
     if (strchr(key, '.'))
-        return append_option(info->v, key, value);
+        return settings_append(&info->v->settings, key, value); /* the newest comes first in the file */
     return 0;
 }
 
@@ -352,8 +338,8 @@ char *store_print_info(const struct volume *v)
     if (!f)
         return NULL;
     print_head(f, v);
-    for (unsigned i = 0; i < v->option_count; i++)
-        fprintf(f, "%s=%s\n", v->options[i].key, v->options[i].value);
+    for (unsigned i = 0; i < v->settings.count; i++)
+        fprintf(f, "%s=%s\n", v->settings.list[i].key, v->settings.list[i].value);
     for (unsigned i = 0; i < v->brick_count; i++) {
         SCOPED_FREE char *file = store_brick_file(&v->bricks[i]);
 

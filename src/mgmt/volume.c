@@ -30,22 +30,14 @@ static void brick_done(struct brick *b)
     mem_free(b->mount_dir);
 }
 
-static void option_done(struct volume_option *o)
-{
-    mem_free(o->key);
-    mem_free(o->value);
-}
-
 void volume_free(struct volume *v)
 {
     if (!v)
         return;
     for (unsigned i = 0; i < v->brick_count; i++)
         brick_done(&v->bricks[i]);
-    for (unsigned i = 0; i < v->option_count; i++)
-        option_done(&v->options[i]);
     mem_free(v->bricks);
-    mem_free(v->options);
+    settings_clear(&v->settings);
     mem_free(v->name);
     mem_free(v);
 }
@@ -64,6 +56,74 @@ struct brick *volume_add_brick(struct volume *v)
     return &grown[v->brick_count++];
 }
 
+void volume_drop_brick(struct volume *v, unsigned brick)
+{
+    brick_done(&v->bricks[brick]);
+    v->brick_count--;
+    memmove(&v->bricks[brick], &v->bricks[brick + 1], (v->brick_count - brick) * sizeof(*v->bricks));
+}
+
+void volume_move_brick(struct volume *v, unsigned from, unsigned to)
+{
+    struct brick moved = v->bricks[from];
+
+    if (from < to)
+        memmove(&v->bricks[from], &v->bricks[from + 1], (to - from) * sizeof(moved));
+    else
+        memmove(&v->bricks[to + 1], &v->bricks[to], (from - to) * sizeof(moved));
+    v->bricks[to] = moved;
+}
+
+int volume_find_brick(const struct volume *v, const char *host, const char *path)
+{
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        if (strcmp(v->bricks[i].host, host) == 0 && strcmp(v->bricks[i].path, path) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+/* A copy of a string that may be missing. False: no memory. */
+static bool copy_text(const char *from, char **ret)
+{
+    *ret = from ? mem_strdup(from) : NULL;
+    return !from || *ret;
+}
+
+static bool brick_copy(const struct brick *from, struct brick *to)
+{
+    *to = *from;
+    to->host = to->path = to->id = to->real_path = to->mount_dir = NULL;
+    return copy_text(from->host, &to->host) && copy_text(from->path, &to->path) && copy_text(from->id, &to->id) &&
+           copy_text(from->real_path, &to->real_path) && copy_text(from->mount_dir, &to->mount_dir);
+}
+
+struct volume *volume_copy(const struct volume *v)
+{
+    SCOPED(volume_free) struct volume *copy = volume_new(v->name);
+    char *name;
+
+    if (!copy)
+        return NULL;
+    name = copy->name;
+    *copy = *v;
+    copy->name = name;
+    copy->bricks = NULL;
+    copy->brick_count = 0;
+    copy->settings = (struct settings) { 0 };
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        struct brick *b = volume_add_brick(copy);
+
+        if (!b || !brick_copy(&v->bricks[i], b))
+            return NULL;
+    }
+    for (unsigned i = 0; i < v->settings.count; i++) {
+        if (settings_append(&copy->settings, v->settings.list[i].key, v->settings.list[i].value) < 0)
+            return NULL;
+    }
+    return take(copy);
+}
+
 unsigned volume_group_size(const struct volume *v)
 {
     if (v->kind == VOLUME_REPLICATE)
@@ -78,20 +138,9 @@ bool volume_is_arbiter(const struct volume *v, unsigned brick)
     return v->arbiter_count > 0 && brick % size >= size - v->arbiter_count;
 }
 
-static struct volume_option *find_option(const struct volume *v, const char *key)
-{
-    for (unsigned i = 0; i < v->option_count; i++) {
-        if (strcmp(v->options[i].key, key) == 0)
-            return &v->options[i];
-    }
-    return NULL;
-}
-
 const char *volume_option_get(const struct volume *v, const char *key)
 {
-    const struct volume_option *o = find_option(v, key);
-
-    return o ? o->value : NULL;
+    return settings_get(&v->settings, key);
 }
 
 const char *volume_option_value(const struct volume *v, const char *key)
@@ -113,36 +162,6 @@ bool volume_option_is_on(const struct volume *v, const char *key)
     bool is_on = false;
 
     return parse_bool(volume_option_value(v, key), &is_on) == 0 && is_on;
-}
-
-bool volume_option_reset(struct volume *v, const char *key)
-{
-    struct volume_option *o = find_option(v, key);
-
-    if (!o)
-        return false;
-    option_done(o);
-    v->option_count--;
-    memmove(o, o + 1, (size_t)(v->options + v->option_count - o) * sizeof(*o));
-    return true;
-}
-
-int volume_option_set(struct volume *v, const char *key, const char *value)
-{
-    struct volume_option fresh = { .key = mem_strdup(key), .value = mem_strdup(value) };
-    struct volume_option *grown = mem_realloc(v->options, (v->option_count + 1) * sizeof(*grown));
-
-    if (grown)
-        v->options = grown;
-    if (!fresh.key || !fresh.value || !grown) {
-        option_done(&fresh);
-        return -ENOMEM;
-    }
-    (void)volume_option_reset(v, key); /* whether it was set before makes no difference */
-    memmove(&v->options[1], &v->options[0], v->option_count * sizeof(*v->options));
-    v->options[0] = fresh;
-    v->option_count++;
-    return 0;
 }
 
 char *path_with_dashes(const char *path, bool keep_first)

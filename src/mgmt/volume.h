@@ -10,6 +10,7 @@
 #include "core/base.h"
 #include "core/error.h"
 #include "core/gfid.h"
+#include "mgmt/settings.h"
 
 #define VOLUME_BRICKS_MAX 1024
 #define VOLUME_NAME_MAX   255
@@ -28,10 +29,6 @@ struct brick {
     bool is_leaving;
 };
 
-struct volume_option {
-    char *key, *value;
-};
-
 struct volume {
     char *name;
     enum volume_kind kind;
@@ -43,18 +40,25 @@ struct volume {
     uint32_t op_version, client_op_version;
     struct brick *bricks;
     unsigned brick_count;
-    struct volume_option *options; /* the one set last comes first */
-    unsigned option_count;
+    struct settings settings; /* full names of keys */
 };
 
 /* A volume without bricks. Returned; NULL for lack of memory. */
-struct volume *volume_new(const char *name);
+struct volume *volume_new(const char *name) MUST_USE;
+/* Returned; NULL for lack of memory. */
+struct volume *volume_copy(const struct volume *v) MUST_USE;
 void volume_free(struct volume *v); /* accepts NULL */
 DEFINE_SCOPED(volume_free, struct volume)
 
 /* A zeroed brick at the end; borrowed from the volume, valid until the next one is added. NULL: no memory, or
  * VOLUME_BRICKS_MAX. Its strings are owned by the volume. */
 struct brick *volume_add_brick(struct volume *v);
+/* Takes the brick out; it is freed. */
+void volume_drop_brick(struct volume *v, unsigned brick);
+/* Moves brick `from` to position `to`, those between them by one. */
+void volume_move_brick(struct volume *v, unsigned from, unsigned to);
+/* Its position, or -1. */
+int volume_find_brick(const struct volume *v, const char *host, const char *path);
 /* Bricks of one replica set, 1 for distributed volumes. */
 unsigned volume_group_size(const struct volume *v);
 bool volume_is_arbiter(const struct volume *v, unsigned brick);
@@ -64,10 +68,6 @@ const char *volume_option_get(const struct volume *v, const char *key);
 /* What holds: what was set, else the default of the key; "" for none. */
 const char *volume_option_value(const struct volume *v, const char *key);
 bool volume_option_is_on(const struct volume *v, const char *key);
-/* Sets it (it becomes the first of the list). 0 or -ENOMEM. No check of key or value. */
-int volume_option_set(struct volume *v, const char *key, const char *value);
-/* True if it was set. */
-bool volume_option_reset(struct volume *v, const char *key);
 
 /* "/srv/a b" -> "-srv-a b": how a path becomes part of a file's name. With `keep_first` false the leading dash is left
  * out. Returned; NULL for lack of memory. */

@@ -114,16 +114,16 @@ static void options_set_last_come_first(void **state)
 {
     SCOPED(volume_free) struct volume *v = volume_new("v");
 
-    assert_int_equal(0, volume_option_set(v, "a.x", "1"));
-    assert_int_equal(0, volume_option_set(v, "a.y", "2"));
-    assert_int_equal(0, volume_option_set(v, "a.x", "3"));
-    assert_int_equal(2, v->option_count);
-    assert_string_equal("a.x", v->options[0].key);
-    assert_string_equal("3", v->options[0].value);
-    assert_true(volume_option_reset(v, "a.y"));
-    assert_false(volume_option_reset(v, "a.y"));
+    assert_int_equal(0, settings_set(&v->settings, "a.x", "1"));
+    assert_int_equal(0, settings_set(&v->settings, "a.y", "2"));
+    assert_int_equal(0, settings_set(&v->settings, "a.x", "3"));
+    assert_int_equal(2, v->settings.count);
+    assert_string_equal("a.x", v->settings.list[0].key);
+    assert_string_equal("3", v->settings.list[0].value);
+    assert_true(settings_reset(&v->settings, "a.y"));
+    assert_false(settings_reset(&v->settings, "a.y"));
     assert_null(volume_option_get(v, "a.y"));
-    assert_int_equal(1, v->option_count);
+    assert_int_equal(1, v->settings.count);
 }
 
 int main(void)

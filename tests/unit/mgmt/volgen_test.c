@@ -106,7 +106,7 @@ static void values_with_blanks_and_quotes_are_quoted(void **state)
     SCOPED(volfile_free) struct volfile *file = NULL;
     struct error err;
 
-    assert_int_equal(0, volume_option_set(v, "server.statedump-path", "/tmp/a \"b\" \\c"));
+    assert_int_equal(0, settings_set(&v->settings, "server.statedump-path", "/tmp/a \"b\" \\c"));
     text = volgen_brick(v, 0, &(struct volgen_node) { "/var/lib/glusterd", 1 });
     assert_non_null(text);
     assert_int_equal(0, volfile_parse("x", text, strlen(text), &file, &err));
