@@ -199,6 +199,20 @@ int disk_write(struct disk *d, const struct gfid *gfid, uint64_t offset, const v
     return disk_commit(d, c);
 }
 
+/* Data that was written to this range and waits in memory is dropped: else it would come back when it is written out
+ * after the change that took it away. */
+static void forget_unsynced(struct disk *d, const struct gfid *gfid, uint64_t start, uint64_t end)
+{
+    for (struct change *c = d->first; c; c = c->next) {
+        if (c->kind != CHANGE_WRITE || !gfid_equal(&c->gfid, gfid) || c->offset >= end || c->offset + c->size <= start)
+            continue;
+        uint64_t from = MAX(start, c->offset) - c->offset, to = MIN(end - c->offset, (uint64_t)c->size);
+        memset(c->bytes + from, 0, to - from);
+        if (to == c->size)
+            c->size = from; /* nothing of it reaches beyond */
+    }
+}
+
 int disk_truncate(struct disk *d, const struct gfid *gfid, uint64_t size_bytes)
 {
     struct change *c;
@@ -208,6 +222,7 @@ int disk_truncate(struct disk *d, const struct gfid *gfid, uint64_t size_bytes)
     if (r < 0)
         return r;
     c->offset = size_bytes;
+    forget_unsynced(d, gfid, size_bytes, UINT64_MAX);
     return disk_commit(d, c);
 }
 
@@ -219,5 +234,6 @@ int disk_punch(struct disk *d, const struct gfid *gfid, uint64_t offset, uint64_
         return r;
     c->offset = offset;
     c->size = size_bytes;
+    forget_unsynced(d, gfid, offset, offset + size_bytes);
     return disk_commit(d, c);
 }

@@ -47,6 +47,22 @@ static void synced_data_survives_and_later_data_does_not(void **state UNUSED)
     disk_free(d);
 }
 
+static void data_that_was_taken_away_does_not_come_back(void **state UNUSED)
+{
+    struct disk *d = disk_with_file();
+    struct gfid other = { { [15] = 8 } };
+    char text[8] = "";
+    assert_int_equal(disk_write(d, &file, 0, "abcdef", 6), 0);
+    assert_int_equal(disk_punch(d, &file, 1, 2), 0);
+    assert_int_equal(disk_truncate(d, &file, 5), 0);
+    disk_sync(d, &other); /* punch and truncation are durable now, the bytes still wait */
+    disk_sync(d, &file);
+    disk_power_cut(d, zero, NULL);
+    assert_int_equal(disk_read(disk_find(d, &file), 0, text, 8), 5);
+    assert_memory_equal(text, "a\0\0de\0", 6);
+    disk_free(d);
+}
+
 static void sync_of_one_file_keeps_all_metadata_but_not_other_data(void **state UNUSED)
 {
     struct disk *d = disk_with_file();
@@ -111,6 +127,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unsynced_changes_are_lost_in_a_power_cut),
         cmocka_unit_test(synced_data_survives_and_later_data_does_not),
+        cmocka_unit_test(data_that_was_taken_away_does_not_come_back),
         cmocka_unit_test(sync_of_one_file_keeps_all_metadata_but_not_other_data),
         cmocka_unit_test(metadata_survives_in_order),
         cmocka_unit_test(rename_answers_like_a_file_system),

@@ -100,6 +100,8 @@ static void node_truncate(struct disk_node *n, uint64_t size)
 
 static void node_write(struct disk_node *n, uint64_t offset, const uint8_t *bytes, size_t size)
 {
+    if (size == 0)
+        return;
     node_reserve(n, offset + size);
     memcpy(n->data + offset, bytes, size);
     for (uint64_t b = offset / DISK_BLOCK; b * DISK_BLOCK < offset + size; b++)
