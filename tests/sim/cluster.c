@@ -275,6 +275,18 @@ int cluster_new(const struct cluster_config *config, struct cluster **ret_cluste
     return 0;
 }
 
+bool cluster_has_converged(struct cluster *c, struct converge *report)
+{
+    struct converge own = { 0 };
+    struct converge *r = report ? report : &own;
+    r->count = c->config.bricks;
+    r->arbiter = c->config.has_arbiter ? (int)c->config.bricks - 1 : -1;
+    for (unsigned i = 0; i < c->config.bricks; i++)
+        r->disks[i] = c->bricks[i].disk.disk;
+    converge_check(r);
+    return r->differences == 0;
+}
+
 static void time_passes(void *arg UNUSED)
 {
 }

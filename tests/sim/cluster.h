@@ -6,6 +6,7 @@
 
 #include "core/env_sim.h"
 #include "graph/graph.h"
+#include "sim/converge.h"
 #include "sim/simdisk.h"
 #include "sim/tap.h"
 
@@ -75,5 +76,9 @@ void node_power_cut(struct node *n);
 /* An empty disk in place of the brick's, and on all others the marks that say so (as replace-brick leaves them). The
  * brick must not run. */
 void node_replace_disk(struct node *brick);
+/* Are all bricks equal (sim/converge.h)? report may be NULL; is_split of it is used. */
+bool cluster_has_converged(struct cluster *c, struct converge *report);
+/* What each disk holds, as text on standard error: names, inodes, counters, index. For whoever looks at a failing seed. */
+void cluster_dump(struct cluster *c);
 /* Runs the cluster until *flag, or for that long. */
 bool cluster_run_until(struct cluster *c, const bool *flag, uint64_t max_ns);

@@ -13,14 +13,26 @@ enum fault {
     FAULT_EIO,
     FAULT_FULL,
     FAULT_KILL_CLIENT,
+    FAULT_KILL_HEALER, /* from here on: of clusters with heal daemons */
+    FAULT_CUT_BRICKS,  /* the brick from all other hosts of bricks: heal daemons there and here */
+    FAULT_REPLACE_DISK,
     FAULT_COUNT,
 };
-static_assert(FAULT_COUNT <= 10, "struct faults counts them");
+static_assert(FAULT_COUNT <= 12, "struct faults counts them");
 
 static const char *const fault_names[FAULT_COUNT] = {
-    [FAULT_KILL_BRICK] = "kill brick", [FAULT_POWER_CUT] = "power cut", [FAULT_CUT_LINK] = "cut link",
-    [FAULT_CUT_ALL_LINKS] = "cut all", [FAULT_HOLD_LINK] = "hold link", [FAULT_RESET] = "reset connections",
-    [FAULT_EIO] = "I/O errors",        [FAULT_FULL] = "disk full",      [FAULT_KILL_CLIENT] = "kill client",
+    [FAULT_KILL_BRICK] = "kill brick",
+    [FAULT_POWER_CUT] = "power cut",
+    [FAULT_CUT_LINK] = "cut link",
+    [FAULT_CUT_ALL_LINKS] = "cut all",
+    [FAULT_HOLD_LINK] = "hold link",
+    [FAULT_RESET] = "reset connections",
+    [FAULT_EIO] = "I/O errors",
+    [FAULT_FULL] = "disk full",
+    [FAULT_KILL_CLIENT] = "kill client",
+    [FAULT_KILL_HEALER] = "kill heal daemon",
+    [FAULT_CUT_BRICKS] = "cut between bricks",
+    [FAULT_REPLACE_DISK] = "replace disk",
 };
 
 static void say(const struct faults *f, const char *what)
@@ -52,6 +64,31 @@ static void each_link(struct faults *f, void (*fn)(struct sim *sim, const char *
             fn(c->sim, c->bricks[f->brick].host, c->clients[i].host);
 }
 
+static void each_brick_link(struct faults *f, void (*fn)(struct sim *sim, const char *a, const char *b))
+{
+    struct cluster *c = f->cluster;
+    for (unsigned i = 0; i < c->config.bricks; i++)
+        if (i != f->brick)
+            fn(c->sim, c->bricks[f->brick].host, c->bricks[i].host);
+}
+
+static unsigned kinds(const struct faults *f)
+{
+    if (!f->kills_clients)
+        return FAULT_KILL_CLIENT;
+    if (!f->cluster->config.has_healers)
+        return FAULT_KILL_HEALER;
+    return f->replaces_disks ? FAULT_COUNT : FAULT_REPLACE_DISK;
+}
+
+static void replace_disk(struct node *brick)
+{
+    bool is_whole = cluster_has_converged(brick->cluster, NULL);
+    node_kill(brick);
+    if (is_whole)
+        node_replace_disk(brick);
+}
+
 static void begin(void *arg)
 {
     struct faults *f = arg;
@@ -60,7 +97,7 @@ static void begin(void *arg)
         f->is_quiet = true;
         return;
     }
-    f->kind = (unsigned)dice(f, f->kills_clients ? FAULT_COUNT : FAULT_KILL_CLIENT);
+    f->kind = (unsigned)dice(f, kinds(f));
     f->brick = f->victim >= 0 ? (unsigned)f->victim : (unsigned)dice(f, c->config.bricks);
     f->client = (unsigned)dice(f, c->config.clients);
     f->count[f->kind]++;
@@ -79,6 +116,9 @@ static void begin(void *arg)
     case FAULT_RESET: each_link(f, sim_reset_connections); break;
     case FAULT_EIO: disk_set_faults(brick->disk.disk, 1 + (unsigned)dice(f, 30), false); break;
     case FAULT_FULL: disk_set_faults(brick->disk.disk, 0, true); break;
+    case FAULT_KILL_HEALER: node_kill(&c->healers[f->brick]); break;
+    case FAULT_CUT_BRICKS: each_brick_link(f, sim_cut); break;
+    case FAULT_REPLACE_DISK: replace_disk(brick); break;
     default: node_kill(&c->clients[f->client]); break;
     }
     later(f, SECOND / 100, 20 * SECOND, end);
@@ -91,7 +131,14 @@ static void end(void *arg)
     say(f, "end");
     switch (f->kind) {
     case FAULT_KILL_BRICK:
-    case FAULT_POWER_CUT: node_start(&c->bricks[f->brick]); break;
+    case FAULT_POWER_CUT:
+    case FAULT_REPLACE_DISK:
+        node_start(&c->bricks[f->brick]);
+        if (c->config.has_healers && !c->healers[f->brick].env)
+            node_start(&c->healers[f->brick]);
+        break;
+    case FAULT_KILL_HEALER: node_start(&c->healers[f->brick]); break;
+    case FAULT_CUT_BRICKS: each_brick_link(f, sim_heal); break;
     case FAULT_CUT_LINK:
     case FAULT_CUT_ALL_LINKS:
     case FAULT_HOLD_LINK: each_link(f, sim_heal); break;

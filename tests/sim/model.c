@@ -3,30 +3,66 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-int model_init(struct model *m, unsigned files, unsigned blocks, unsigned dirs, unsigned names)
+int model_init(struct model *m, const struct model_size *size)
 {
-    *m = (struct model) { .files = files, .blocks = blocks, .dirs = dirs, .names = names };
-    m->block_regs = mem_array((size_t)files * blocks, sizeof(struct reg));
-    m->name_regs = mem_array((size_t)dirs * names, sizeof(struct reg));
-    return m->block_regs && m->name_regs ? 0 : -ENOMEM;
+    *m = (struct model) { .size = *size };
+    m->block_regs = mem_array((size_t)size->files * size->blocks, sizeof(struct reg));
+    m->name_regs = mem_array((size_t)size->dirs * size->names, sizeof(struct reg));
+    m->attr_regs = mem_array((size_t)size->attrs * 2, sizeof(struct reg));
+    return m->block_regs && m->name_regs && m->attr_regs ? 0 : -ENOMEM;
+}
+
+static void each_reg(struct model *m, void (*fn)(struct reg *r))
+{
+    for (size_t i = 0; i < (size_t)m->size.files * m->size.blocks; i++)
+        fn(&m->block_regs[i]);
+    for (size_t i = 0; i < (size_t)m->size.dirs * m->size.names; i++)
+        fn(&m->name_regs[i]);
+    for (size_t i = 0; i < (size_t)m->size.attrs * 2; i++)
+        fn(&m->attr_regs[i]);
+}
+
+static void reg_done(struct reg *r)
+{
+    mem_free(r->history);
+    mem_free(r->wipes);
 }
 
 void model_done(struct model *m)
 {
-    for (size_t i = 0; m->name_regs && i < (size_t)m->dirs * m->names; i++)
-        mem_free(m->name_regs[i].history);
+    if (m->block_regs && m->name_regs && m->attr_regs)
+        each_reg(m, reg_done);
     mem_free(m->block_regs);
     mem_free(m->name_regs);
+    mem_free(m->attr_regs);
 }
 
 struct reg *model_block(struct model *m, unsigned file, unsigned block)
 {
-    return &m->block_regs[file * m->blocks + block];
+    return &m->block_regs[file * m->size.blocks + block];
 }
 
 struct reg *model_name(struct model *m, unsigned dir, unsigned name)
 {
-    return &m->name_regs[dir * m->names + name];
+    return &m->name_regs[dir * m->size.names + name];
+}
+
+struct reg *model_attr(struct model *m, unsigned inode, enum attr_kind kind)
+{
+    return &m->attr_regs[inode * 2 + kind];
+}
+
+/* An array of one item per version, grown so that it has room for this one; new items are zero. */
+static void *history_for(struct reg *r, void *items, size_t item_size, uint32_t version)
+{
+    if (version < r->room)
+        return items;
+    uint32_t room = version * 2 + 8;
+    uint8_t *grown = mem_realloc(items, room * item_size);
+    assert(grown);
+    memset(grown + r->room * item_size, 0, (room - r->room) * item_size);
+    r->room = room;
+    return grown;
 }
 
 uint32_t reg_issue(struct reg *r)
@@ -38,15 +74,22 @@ uint32_t reg_issue(struct reg *r)
 uint32_t reg_issue_name(struct reg *r, const struct gfid *gfid)
 {
     uint32_t version = reg_issue(r);
-    if (version >= r->history_room) {
-        uint32_t room = version * 2 + 8;
-        r->history = mem_realloc(r->history, room * sizeof(struct gfid));
-        assert(r->history);
-        memset(r->history + r->history_room, 0, (room - r->history_room) * sizeof(struct gfid));
-        r->history_room = room;
-    }
+    r->history = history_for(r, r->history, sizeof(*r->history), version);
     r->history[version] = *gfid;
     return version;
+}
+
+uint32_t reg_issue_wipe(struct reg *r)
+{
+    uint32_t version = reg_issue(r);
+    r->wipes = history_for(r, r->wipes, sizeof(*r->wipes), version);
+    r->wipes[version] = true;
+    return version;
+}
+
+static bool is_wipe(const struct reg *r, uint32_t version)
+{
+    return version == 0 || (version < r->room && r->wipes && r->wipes[version]);
 }
 
 void reg_ack(struct reg *r, uint32_t version)
@@ -54,12 +97,14 @@ void reg_ack(struct reg *r, uint32_t version)
     r->acked = MAX(r->acked, version);
 }
 
+static void reg_fall(struct reg *r)
+{
+    r->acked = r->synced;
+}
+
 void model_power_cut(struct model *m)
 {
-    for (size_t i = 0; i < (size_t)m->files * m->blocks; i++)
-        m->block_regs[i].acked = m->block_regs[i].synced;
-    for (size_t i = 0; i < (size_t)m->dirs * m->names; i++)
-        m->name_regs[i].acked = m->name_regs[i].synced;
+    each_reg(m, reg_fall);
 }
 
 bool reg_is_certain(const struct reg *r)
@@ -103,19 +148,35 @@ void model_violation(struct model *m, const char *fmt, ...)
         memcpy(m->first, text, sizeof(text));
 }
 
+/* Some version from `from` to the last that is zeros. */
+static bool may_be_zeros(const struct reg *r, uint32_t from)
+{
+    for (uint32_t v = from; v <= r->issued; v++)
+        if (is_wipe(r, v))
+            return true;
+    return false;
+}
+
+static bool is_checked(struct model *m)
+{
+    m->checks++;
+    return !m->may_split || m->is_final;
+}
+
 bool model_check_block(struct model *m, unsigned file, unsigned index, const uint8_t *seen, uint32_t acked_at_start,
                        const char *who)
 {
     const struct reg *r = model_block(m, file, index);
     int64_t version = block_version(seen, file, index);
-    m->checks++;
+    if (!is_checked(m) || (version == 0 && may_be_zeros(r, acked_at_start)))
+        return true;
     if (version < 0)
         model_violation(m, "%s: file %u block %u: torn or foreign bytes (version word %u)", who, file, index,
                         get_be32(seen));
     else if (version < acked_at_start)
         model_violation(m, "%s: file %u block %u: stale version %u, acknowledged %u", who, file, index,
                         (uint32_t)version, acked_at_start);
-    else if (version > r->issued)
+    else if (version > r->issued || is_wipe(r, (uint32_t)version))
         model_violation(m, "%s: file %u block %u: version %u was never written (last %u)", who, file, index,
                         (uint32_t)version, r->issued);
     else
@@ -123,12 +184,27 @@ bool model_check_block(struct model *m, unsigned file, unsigned index, const uin
     return false;
 }
 
+bool model_check_attr(struct model *m, unsigned inode, enum attr_kind kind, int64_t version, uint32_t acked_at_start,
+                      const char *who)
+{
+    static const char *const kinds[] = { "owner and mode", "xattr" };
+    const struct reg *r = model_attr(m, inode, kind);
+    if (!is_checked(m) || (version >= acked_at_start && version <= r->issued))
+        return true;
+    model_violation(m, "%s: %s of inode %u: version %lld, acknowledged %u of %u", who, kinds[kind], inode,
+                    (long long)version, acked_at_start, r->issued);
+    return false;
+}
+
 bool model_check_name(struct model *m, unsigned dir, unsigned name, const struct gfid *seen, uint32_t acked_at_start,
                       const char *who)
 {
     const struct reg *r = model_name(m, dir, name);
-    m->checks++;
-    for (uint32_t v = acked_at_start; v <= r->issued; v++)
+    if (!is_checked(m))
+        return true;
+    /* Merged directories: what was removed, or renamed away, may be back. */
+    uint32_t from = m->may_split && !gfid_is_null(seen) ? 0 : acked_at_start;
+    for (uint32_t v = from; v <= r->issued; v++)
         if (gfid_equal(v == 0 ? &gfid_null : &r->history[v], seen))
             return true;
     char text[GFID_TEXT_LEN + 1], expected[GFID_TEXT_LEN + 1];

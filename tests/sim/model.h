@@ -19,27 +19,42 @@
 struct reg {
     uint32_t acked, issued;
     uint32_t synced;      /* acknowledged before an fsync that succeeded began */
-    struct gfid *history; /* names only: which inode, null = absent; [0] = absent */
-    uint32_t history_room;
+    struct gfid *history; /* names: which inode, null = absent; [0] = absent */
+    bool *wipes;          /* blocks: this version is zeros (truncated, punched); may be NULL: none is */
+    uint32_t room;        /* of either */
+};
+
+struct model_size {
+    unsigned files, blocks; /* per file */
+    unsigned dirs, names;   /* per directory */
+    unsigned attrs;         /* inodes whose attributes are changed */
 };
 
 struct model {
-    unsigned files, blocks; /* per file */
-    unsigned dirs, names;   /* per directory */
+    struct model_size size;
     struct reg *block_regs; /* [file * blocks + block] */
     struct reg *name_regs;  /* [dir * names + name] */
+    struct reg *attr_regs;  /* [inode * 2 + kind] */
+    /* Two bricks without quorum or witness, each of which may go on alone: whoever reads may be served by one that
+     * knows nothing of the other's changes, and merging directories brings back names that were removed. Only what is
+     * there at the end counts then, and removed names may be. */
+    bool may_split;
+    bool is_final; /* the end has come */
     uint64_t checks, violations;
     char first[512]; /* the first violation, as text */
 };
 
-int model_init(struct model *m, unsigned files, unsigned blocks, unsigned dirs, unsigned names);
+int model_init(struct model *m, const struct model_size *size);
 void model_done(struct model *m);
 
 struct reg *model_block(struct model *m, unsigned file, unsigned block);
 struct reg *model_name(struct model *m, unsigned dir, unsigned name);
+enum attr_kind { ATTR_OWNER_AND_MODE, ATTR_XATTR };
+struct reg *model_attr(struct model *m, unsigned inode, enum attr_kind kind);
 
 /* A write begins: its version. */
 uint32_t reg_issue(struct reg *r);
+uint32_t reg_issue_wipe(struct reg *r);
 uint32_t reg_issue_name(struct reg *r, const struct gfid *gfid);
 void reg_ack(struct reg *r, uint32_t version);
 /* The only good copy may have lost what was not synced. */
@@ -55,5 +70,8 @@ void model_violation(struct model *m, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Checks what a read saw; acked_at_start was taken before it. Returns true when it may be. */
 bool model_check_block(struct model *m, unsigned file, unsigned index, const uint8_t *seen, uint32_t acked_at_start,
                        const char *who);
+/* version -1: torn. */
+bool model_check_attr(struct model *m, unsigned inode, enum attr_kind kind, int64_t version, uint32_t acked_at_start,
+                      const char *who);
 bool model_check_name(struct model *m, unsigned dir, unsigned name, const struct gfid *seen, uint32_t acked_at_start,
                       const char *who);

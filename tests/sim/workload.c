@@ -1,37 +1,19 @@
-#include "sim/workload.h"
 #include "core/mem.h"
+#include "sim/workload_internal.h"
 #include <fcntl.h>
 #include <stdio.h>
 
-#define OP_DEADLINE_MS 120000
-#define FILES          3
-#define BLOCKS         4
-#define DIRS           2
-#define NAMES          6
-
-/* One client's present incarnation: fibers of a process that died must not touch the model any more. */
-struct actor {
-    struct workload *w;
-    struct node *node;
-    struct env *env;
-    struct graph *graph;
-    unsigned index, start;
-    struct inode *dirs[DIRS], *files[FILES];
-    struct fd *fds[FILES];
-    char who[48];
-};
-
-static bool is_dead(const struct actor *a)
+bool actor_is_dead(const struct actor *a)
 {
     return sim_is_crashed(a->env);
 }
 
-static uint64_t dice(struct actor *a, uint64_t sides)
+uint64_t actor_dice(struct actor *a, uint64_t sides)
 {
     return env_random_u64(a->env) % sides;
 }
 
-static FIBER int ask(struct actor *a, struct request *q, struct reply *r)
+FIBER int actor_ask(struct actor *a, struct request *q, struct reply *r)
 {
     struct call call;
     call_init(&call, a->graph);
@@ -40,14 +22,14 @@ static FIBER int ask(struct actor *a, struct request *q, struct reply *r)
     lk_owner_from_u64(&call.lk_owner, 77 + a->index);
     int ret = translator_call(a->graph->root, &call, q, r);
     call_done(&call);
-    if (!is_dead(a)) {
+    if (!actor_is_dead(a)) {
         a->w->stats.ops++;
         a->w->stats.failed += ret < 0;
     }
     return ret;
 }
 
-static void say(const struct actor *a, const char *what, unsigned x, unsigned y, uint32_t version, int ret)
+void actor_say(const struct actor *a, const char *what, unsigned x, unsigned y, uint32_t version, int ret)
 {
     if (a->w->cluster->config.verbose)
         fprintf(stderr, "# %.6f s: %s: %s %u/%u version %u: %d\n", (double)env_now_ns(a->env) / 1e9, a->who, what, x, y,
@@ -56,37 +38,44 @@ static void say(const struct actor *a, const char *what, unsigned x, unsigned y,
 
 static FIBER void rest(struct actor *a, uint64_t max_ms)
 {
-    (void)fiber_sleep_ms(NULL, 1 + dice(a, max_ms));
+    (void)fiber_sleep_ms(NULL, 1 + actor_dice(a, max_ms));
 }
 
 /* ---- blocks of files ---- */
 
+uint64_t block_offset(unsigned file, unsigned index)
+{
+    return (uint64_t)index * (file < SHARED_FILES ? MODEL_BLOCK : LOOSE_STRIDE);
+}
+
 static FIBER struct fd *file_fd(struct actor *a, unsigned file)
 {
-    if (a->fds[file] && dice(a, 10))
+    if (a->fds[file] && actor_dice(a, 10))
         return a->fds[file];
     fd_unref(take(a->fds[file]));
     SCOPED(fd_unref) struct fd *fd = fd_new(a->files[file], O_RDWR, 1000);
     SCOPED(reply_free) struct reply *r = reply_new();
     struct request q = { .op = OP_OPEN, .inode = a->files[file], .fd = fd, .flags = O_RDWR };
-    if (ask(a, &q, r) < 0)
+    int ret = actor_ask(a, &q, r);
+    if (ret < 0) {
+        actor_failed(a, &a->files[file]->gfid, "open of file", file, 0, ret);
         return NULL;
+    }
     a->fds[file] = take(fd);
     return a->fds[file];
 }
 
-/* A reference of the caller's own, or NULL: the actor may drop its fd for a new one at any time. */
-static FIBER struct fd *open_file(struct actor *a, unsigned file)
+FIBER struct fd *actor_open(struct actor *a, unsigned file)
 {
     struct fd *fd = file_fd(a, file);
     return fd ? fd_ref(fd) : NULL;
 }
 
-static FIBER void write_block(struct actor *a, unsigned file, unsigned index)
+FIBER void write_block(struct actor *a, unsigned file, unsigned index)
 {
     struct reg *reg = model_block(&a->w->model, file, index);
-    SCOPED(fd_unref) struct fd *fd = open_file(a, file);
-    if (!fd || is_dead(a) || reg->issued + 1 >= MODEL_MAX_VERSIONS)
+    SCOPED(fd_unref) struct fd *fd = actor_open(a, file);
+    if (!fd || actor_is_dead(a) || reg->issued + 1 >= MODEL_MAX_VERSIONS)
         return;
     uint32_t version = reg_issue(reg);
     SCOPED(buf_unref) struct buf *data = buf_new(MODEL_BLOCK);
@@ -95,12 +84,12 @@ static FIBER void write_block(struct actor *a, unsigned file, unsigned index)
     struct request q = { .op = OP_WRITE,
                          .inode = fd->inode,
                          .fd = fd,
-                         .offset = (uint64_t)index * MODEL_BLOCK,
+                         .offset = block_offset(file, index),
                          .data = data,
                          .size = MODEL_BLOCK };
-    int ret = ask(a, &q, r);
-    say(a, "write", file, index, version, ret);
-    if (is_dead(a))
+    int ret = actor_ask(a, &q, r);
+    actor_say(a, "write", file, index, version, ret);
+    if (actor_is_dead(a))
         return;
     a->w->stats.writes++;
     if (ret == (int)MODEL_BLOCK)
@@ -109,18 +98,20 @@ static FIBER void write_block(struct actor *a, unsigned file, unsigned index)
         model_violation(&a->w->model, "%s: write of %u bytes answered %d", a->who, MODEL_BLOCK, ret);
 }
 
-static FIBER void read_block(struct actor *a, unsigned file, unsigned index)
+FIBER void read_block(struct actor *a, unsigned file, unsigned index)
 {
-    SCOPED(fd_unref) struct fd *fd = open_file(a, file);
-    if (!fd || is_dead(a))
+    SCOPED(fd_unref) struct fd *fd = actor_open(a, file);
+    if (!fd || actor_is_dead(a))
         return;
     uint32_t acked = model_block(&a->w->model, file, index)->acked;
     SCOPED(reply_free) struct reply *r = reply_new();
     struct request q = {
-        .op = OP_READ, .inode = fd->inode, .fd = fd, .offset = (uint64_t)index * MODEL_BLOCK, .size = MODEL_BLOCK
+        .op = OP_READ, .inode = fd->inode, .fd = fd, .offset = block_offset(file, index), .size = MODEL_BLOCK
     };
-    int ret = ask(a, &q, r);
-    if (ret < 0 || is_dead(a))
+    int ret = actor_ask(a, &q, r);
+    if (ret < 0)
+        actor_failed(a, &fd->inode->gfid, "read of block", file, index, ret);
+    if (ret < 0 || actor_is_dead(a))
         return;
     uint8_t seen[MODEL_BLOCK] = { 0 };
     if (r->data)
@@ -131,17 +122,17 @@ static FIBER void read_block(struct actor *a, unsigned file, unsigned index)
 
 static FIBER void sync_file(struct actor *a, unsigned file)
 {
-    SCOPED(fd_unref) struct fd *fd = open_file(a, file);
-    if (!fd || is_dead(a))
+    SCOPED(fd_unref) struct fd *fd = actor_open(a, file);
+    if (!fd || actor_is_dead(a))
         return;
     uint32_t acked[BLOCKS];
     for (unsigned i = 0; i < BLOCKS; i++)
         acked[i] = model_block(&a->w->model, file, i)->acked;
     SCOPED(reply_free) struct reply *r = reply_new();
     struct request q = { .op = OP_FSYNC, .inode = fd->inode, .fd = fd };
-    int ret = ask(a, &q, r);
-    say(a, "sync", file, 0, 0, ret);
-    if (ret < 0 || is_dead(a))
+    int ret = actor_ask(a, &q, r);
+    actor_say(a, "sync", file, 0, 0, ret);
+    if (ret < 0 || actor_is_dead(a))
         return;
     for (unsigned i = 0; i < BLOCKS; i++) {
         struct reg *reg = model_block(&a->w->model, file, i);
@@ -151,7 +142,7 @@ static FIBER void sync_file(struct actor *a, unsigned file)
 
 /* ---- names ---- */
 
-static const char *name_text(unsigned name, char text[static 16])
+const char *name_text(unsigned name, char text[static 16])
 {
     snprintf(text, 16, "n%u", name);
     return text;
@@ -162,7 +153,7 @@ static FIBER int look_up(struct actor *a, unsigned dir, unsigned name, struct gf
     char text[16];
     SCOPED(reply_free) struct reply *r = reply_new();
     struct request q = { .op = OP_LOOKUP, .parent = a->dirs[dir], .name = name_text(name, text) };
-    int ret = ask(a, &q, r);
+    int ret = actor_ask(a, &q, r);
     if (ret >= 0)
         *ret_gfid = r->stat.gfid;
     else if (ret == -ENOENT)
@@ -170,18 +161,20 @@ static FIBER int look_up(struct actor *a, unsigned dir, unsigned name, struct gf
     return ret == -ENOENT ? 0 : ret;
 }
 
-static FIBER void check_name(struct actor *a, unsigned dir, unsigned name)
+FIBER void check_name(struct actor *a, unsigned dir, unsigned name)
 {
     uint32_t acked = model_name(&a->w->model, dir, name)->acked;
     struct gfid seen;
     int ret = look_up(a, dir, name, &seen);
-    if (ret < 0 || is_dead(a))
+    if (ret < 0)
+        actor_failed(a, &a->dirs[dir]->gfid, "lookup of name", dir, name, ret);
+    if (ret < 0 || actor_is_dead(a))
         return;
     a->w->stats.reads++;
     (void)model_check_name(&a->w->model, dir, name, &seen, acked, a->who);
 }
 
-static bool name_is_present(const struct reg *reg)
+bool name_is_present(const struct reg *reg)
 {
     return reg->acked && !gfid_is_null(&reg->history[reg->acked]);
 }
@@ -190,7 +183,9 @@ static FIBER void make_name(struct actor *a, unsigned dir, unsigned name, struct
 {
     char text[16];
     bool certain = reg_is_certain(reg), present = name_is_present(reg);
+    bool is_link = actor_dice(a, 4) == 0;
     struct gfid gfid = gfid_random(a->env);
+    gfid.bytes[0] = is_link ? TAG_LINK : TAG_FILE;
     uint32_t version = reg_issue_name(reg, &gfid);
     SCOPED(inode_unref) struct inode *inode = inode_table_get(a->graph, &gfid, S_IFREG);
     SCOPED(fd_unref) struct fd *fd = fd_new(inode, O_RDWR, 1000);
@@ -202,14 +197,14 @@ static FIBER void make_name(struct actor *a, unsigned dir, unsigned name, struct
                          .fd = fd,
                          .flags = O_RDWR | O_CREAT | O_EXCL,
                          .mode = S_IFREG | 0644 };
-    if (dice(a, 4) == 0)
+    if (is_link)
         q = (struct request) {
             .op = OP_SYMLINK, .parent = a->dirs[dir], .name = text, .inode = inode, .text = "nowhere"
         };
-    int ret = ask(a, &q, r);
-    if (is_dead(a))
+    int ret = actor_ask(a, &q, r);
+    if (actor_is_dead(a))
         return;
-    say(a, "make", dir, name, version, ret);
+    actor_say(a, "make", dir, name, version, ret);
     a->w->stats.name_changes++;
     if (ret >= 0)
         reg_ack(reg, version);
@@ -223,13 +218,18 @@ static FIBER void remove_name(struct actor *a, unsigned dir, unsigned name, stru
 {
     char text[16];
     bool certain = reg_is_certain(reg), present = name_is_present(reg);
+    bool is_dir = present && reg->history[reg->acked].bytes[0] == TAG_DIR;
+    if (is_dir)
+        empty_dir(a, &reg->history[reg->acked]);
+    if (actor_is_dead(a))
+        return;
     uint32_t version = reg_issue_name(reg, &gfid_null);
     SCOPED(reply_free) struct reply *r = reply_new();
-    struct request q = { .op = OP_UNLINK, .parent = a->dirs[dir], .name = name_text(name, text) };
-    int ret = ask(a, &q, r);
-    if (is_dead(a))
+    struct request q = { .op = is_dir ? OP_RMDIR : OP_UNLINK, .parent = a->dirs[dir], .name = name_text(name, text) };
+    int ret = actor_ask(a, &q, r);
+    if (actor_is_dead(a))
         return;
-    say(a, "remove", dir, name, version, ret);
+    actor_say(a, "remove", dir, name, version, ret);
     a->w->stats.name_changes++;
     if (ret >= 0)
         reg_ack(reg, version);
@@ -244,6 +244,8 @@ static FIBER void rename_name(struct actor *a, unsigned dir, unsigned from, unsi
     if (old == new || !reg_is_certain(old) || !reg_is_certain(new) || !name_is_present(old))
         return;
     struct gfid gfid = old->history[old->acked];
+    if (name_is_present(new) && gfid_equal(&gfid, &new->history[new->acked]))
+        return; /* two links of one file: nothing would happen */
     uint32_t version = reg_issue_name(old, &gfid_null), version2 = reg_issue_name(new, &gfid);
     SCOPED(inode_unref) struct inode *inode = inode_table_get(a->graph, &gfid, 0);
     SCOPED(reply_free) struct reply *r = reply_new();
@@ -253,11 +255,11 @@ static FIBER void rename_name(struct actor *a, unsigned dir, unsigned from, unsi
                          .inode = inode,
                          .parent2 = a->dirs[dir2],
                          .name2 = name_text(to, text2) };
-    int ret = ask(a, &q, r);
-    if (is_dead(a))
+    int ret = actor_ask(a, &q, r);
+    if (actor_is_dead(a))
         return;
-    say(a, "rename from", dir, from, version, ret);
-    say(a, "rename to", dir2, to, version2, ret);
+    actor_say(a, "rename from", dir, from, version, ret);
+    actor_say(a, "rename to", dir2, to, version2, ret);
     a->w->stats.name_changes++;
     if (ret == -ENOENT)
         model_violation(&a->w->model, "%s: rename of %u/%u says ENOENT, the name is there", a->who, dir, from);
@@ -267,30 +269,31 @@ static FIBER void rename_name(struct actor *a, unsigned dir, unsigned from, unsi
     reg_ack(new, version2);
 }
 
-/* A client owns the names and blocks whose number is its own modulo the number of clients. */
-static unsigned own(struct actor *a, unsigned count)
+unsigned actor_own(struct actor *a, unsigned count)
 {
     unsigned clients = a->w->cluster->config.clients;
     unsigned mine = (count + clients - 1 - a->index % clients) / clients;
-    return (unsigned)dice(a, mine) * clients + a->index % clients;
+    return (unsigned)actor_dice(a, mine) * clients + a->index % clients;
 }
 
 static FIBER void change_name(struct actor *a)
 {
-    unsigned dir = (unsigned)dice(a, DIRS), name = own(a, NAMES);
+    unsigned dir = (unsigned)actor_dice(a, DIRS), name = actor_own(a, NAMES);
     struct reg *reg = model_name(&a->w->model, dir, name);
     if (reg->issued + 2 >= MODEL_MAX_VERSIONS)
         return;
-    switch (dice(a, 3)) {
+    switch (actor_dice(a, a->w->is_rich ? 5 : 3)) {
+    case 3: make_dir(a, dir, name); break;
+    case 4: link_name(a, dir, name, (unsigned)actor_dice(a, DIRS), actor_own(a, NAMES)); break;
     case 0: make_name(a, dir, name, reg); break;
     case 1: remove_name(a, dir, name, reg); break;
-    default: rename_name(a, dir, name, (unsigned)dice(a, DIRS), own(a, NAMES)); break;
+    default: rename_name(a, dir, name, (unsigned)actor_dice(a, DIRS), actor_own(a, NAMES)); break;
     }
 }
 
 /* ---- a client's life ---- */
 
-static struct actor *actor_new(struct workload *w, unsigned client)
+struct actor *actor_new(struct workload *w, unsigned client)
 {
     struct actor *a = NEW(struct actor);
     assert(a);
@@ -308,7 +311,7 @@ static struct actor *actor_new(struct workload *w, unsigned client)
     return a;
 }
 
-static void actor_free(struct actor *a)
+void actor_free(struct actor *a)
 {
     for (unsigned i = 0; i < FILES; i++) {
         fd_unref(a->fds[i]);
@@ -321,17 +324,19 @@ static void actor_free(struct actor *a)
 
 static FIBER void one_op(struct actor *a)
 {
-    uint64_t what = dice(a, 100);
-    if (what < 30)
-        write_block(a, (unsigned)dice(a, FILES), own(a, BLOCKS));
+    uint64_t what = actor_dice(a, a->w->is_rich ? 150 : 100);
+    if (what >= 100)
+        rich_op(a);
+    else if (what < 30)
+        write_block(a, (unsigned)actor_dice(a, SHARED_FILES), actor_own(a, BLOCKS));
     else if (what < 55)
-        read_block(a, (unsigned)dice(a, FILES), (unsigned)dice(a, BLOCKS));
+        read_block(a, (unsigned)actor_dice(a, SHARED_FILES), (unsigned)actor_dice(a, BLOCKS));
     else if (what < 58)
-        sync_file(a, (unsigned)dice(a, FILES));
+        sync_file(a, (unsigned)actor_dice(a, SHARED_FILES));
     else if (what < 80)
         change_name(a);
     else
-        check_name(a, (unsigned)dice(a, DIRS), (unsigned)dice(a, NAMES));
+        check_name(a, (unsigned)actor_dice(a, DIRS), (unsigned)actor_dice(a, NAMES));
 }
 
 struct life {
@@ -347,12 +352,12 @@ static FIBER void live(void *arg)
     struct life *life = arg;
     struct workload *w = life->w;
     struct actor *a = actor_new(w, life->client);
-    while (life->done < w->ops_per_client && !is_dead(a)) {
+    while (life->done < w->ops_per_client && !actor_is_dead(a)) {
         life->done++;
         one_op(a);
-        rest(a, dice(a, 8) ? 20 : 3000);
+        rest(a, actor_dice(a, 8) ? 20 : 3000);
     }
-    if (!is_dead(a) && !life->is_over) {
+    if (!actor_is_dead(a) && !life->is_over) {
         life->is_over = true;
         w->finished++;
         w->is_finished = w->finished == w->cluster->config.clients;
@@ -399,7 +404,7 @@ static FIBER int prepare_dir(struct actor *a, struct inode *root, unsigned i)
     snprintf(text, sizeof(text), "d%u", i);
     SCOPED(reply_free) struct reply *r = reply_new();
     struct request q = { .op = OP_MKDIR, .parent = root, .name = text, .inode = a->dirs[i], .mode = S_IFDIR | 0755 };
-    return ask(a, &q, r);
+    return actor_ask(a, &q, r);
 }
 
 static FIBER int prepare_file(struct actor *a, struct inode *root, unsigned i)
@@ -415,12 +420,12 @@ static FIBER int prepare_file(struct actor *a, struct inode *root, unsigned i)
                          .fd = fd,
                          .flags = O_RDWR | O_CREAT | O_EXCL,
                          .mode = S_IFREG | 0644 };
-    int ret = ask(a, &q, r);
+    int ret = actor_ask(a, &q, r);
     if (ret < 0)
         return ret;
     SCOPED(reply_free) struct reply *r2 = reply_new();
     struct request grow = { .op = OP_TRUNCATE, .inode = a->files[i], .fd = fd, .offset = BLOCKS * MODEL_BLOCK };
-    return ask(a, &grow, r2);
+    return actor_ask(a, &grow, r2);
 }
 
 static FIBER void prepare(void *arg)
@@ -431,8 +436,10 @@ static FIBER void prepare(void *arg)
     int r = 0;
     for (unsigned i = 0; i < DIRS && r >= 0; i++)
         r = prepare_dir(a, root, i);
-    for (unsigned i = 0; i < FILES && r >= 0; i++)
+    for (unsigned i = 0; i < SHARED_FILES && r >= 0; i++)
         r = prepare_file(a, root, i);
+    for (unsigned i = 0; w->is_rich && i < w->cluster->config.clients && r >= 0; i++)
+        r = prepare_loose_file(a, root, i);
     if (r < 0)
         model_violation(&w->model, "preparation failed: %s", errno_name(r));
     (void)fiber_sleep_ms(NULL, 5000); /* sessions close */
@@ -448,12 +455,15 @@ void workload_prepare(struct workload *w)
 
 int workload_init(struct workload *w, struct cluster *c, unsigned ops_per_client)
 {
-    *w = (struct workload) { .cluster = c, .ops_per_client = ops_per_client };
+    memset(w, 0, sizeof(*w));
+    w->cluster = c;
+    w->ops_per_client = ops_per_client;
     for (unsigned i = 0; i < DIRS; i++)
         w->dir_gfids[i] = (struct gfid) { { 0xd0, [15] = (uint8_t)(i + 1) } };
     for (unsigned i = 0; i < FILES; i++)
         w->file_gfids[i] = (struct gfid) { { 0xf0, [15] = (uint8_t)(i + 1) } };
-    return model_init(&w->model, FILES, BLOCKS, DIRS, NAMES);
+    struct model_size size = { .files = FILES, .blocks = BLOCKS, .dirs = DIRS, .names = NAMES, .attrs = ATTRS };
+    return model_init(&w->model, &size);
 }
 
 void workload_done(struct workload *w)
@@ -461,96 +471,4 @@ void workload_done(struct workload *w)
     for (unsigned i = 0; i < CLUSTER_MAX_CLIENTS; i++)
         mem_free(w->lives[i]);
     model_done(&w->model);
-}
-
-/* ---- at the end ---- */
-
-struct verify {
-    struct workload *w;
-    unsigned client;
-    bool *done;
-};
-
-static FIBER void verify(void *arg)
-{
-    struct verify *v = arg;
-    struct actor *a = actor_new(v->w, v->client);
-    for (unsigned f = 0; f < FILES; f++)
-        for (unsigned b = 0; b < BLOCKS; b++)
-            read_block(a, f, b);
-    for (unsigned d = 0; d < DIRS; d++)
-        for (unsigned n = 0; n < NAMES; n++)
-            check_name(a, d, n);
-    *v->done = true;
-    actor_free(a);
-    mem_free(v);
-}
-
-void workload_verify(struct workload *w, unsigned client, bool *ret_done)
-{
-    struct verify *v = NEW(struct verify);
-    assert(v);
-    *v = (struct verify) { .w = w, .client = client, .done = ret_done };
-    int r = fiber_spawn(w->cluster->clients[client].env, "verify", verify, v);
-    assert(r == 0);
-}
-
-static bool has_mark(const struct cluster *c, const struct gfid *gfid)
-{
-    static const uint8_t none[12];
-    for (unsigned i = 0; i < c->config.bricks; i++) {
-        struct disk_node *n = disk_find(c->bricks[i].disk.disk, gfid);
-        const char *key;
-        const struct dict_value *v;
-        if (!n)
-            continue;
-        for (size_t at = 0; dict_next(disk_xattrs(n), &at, &key, &v);)
-            if (!strncmp(key, "trusted.afr.", 12) && v->size_bytes == 12 && memcmp(v->bytes, none, 12) != 0)
-                return true;
-    }
-    return false;
-}
-
-static bool same_data(struct disk *a, struct disk *b, const struct gfid *gfid)
-{
-    struct disk_node *x = disk_find(a, gfid), *y = disk_find(b, gfid);
-    if (!x || !y)
-        return x == y;
-    for (unsigned i = 0; i < BLOCKS; i++) {
-        uint8_t p[MODEL_BLOCK] = { 0 }, q[MODEL_BLOCK] = { 0 };
-        size_t got = disk_read(x, i * MODEL_BLOCK, p, sizeof(p));
-        if (got != disk_read(y, i * MODEL_BLOCK, q, sizeof(q)) || memcmp(p, q, sizeof(p)) != 0)
-            return false;
-    }
-    return true;
-}
-
-static bool same_name(struct disk *a, struct disk *b, const struct gfid *dir, const char *name)
-{
-    struct disk_node *x = disk_child(a, dir, name), *y = disk_child(b, dir, name);
-    return !x || !y ? x == y : gfid_equal(disk_gfid(x), disk_gfid(y));
-}
-
-unsigned workload_check_disks(struct workload *w)
-{
-    struct cluster *c = w->cluster;
-    unsigned unmarked = 0;
-    for (unsigned i = 1; i < c->config.bricks; i++) {
-        struct disk *a = c->bricks[0].disk.disk, *b = c->bricks[i].disk.disk;
-        for (unsigned f = 0; f < FILES; f++)
-            if (!same_data(a, b, &w->file_gfids[f]) && !has_mark(c, &w->file_gfids[f])) {
-                model_violation(&w->model, "file %u differs between bricks 0 and %u and no counter says so", f, i);
-                unmarked++;
-            }
-        for (unsigned d = 0; d < DIRS; d++)
-            for (unsigned n = 0; n < NAMES; n++) {
-                char text[16];
-                if (same_name(a, b, &w->dir_gfids[d], name_text(n, text)) || has_mark(c, &w->dir_gfids[d]))
-                    continue;
-                model_violation(&w->model, "name %u/%u differs between bricks 0 and %u and no counter says so", d, n,
-                                i);
-                unmarked++;
-            }
-    }
-    return unmarked;
 }

@@ -4,6 +4,8 @@
 #include "sim/cluster.h"
 #include "sim/model.h"
 
+#define WORKLOAD_MAX_SPLITS 256
+
 struct life;
 
 struct workload_stats {
@@ -16,9 +18,12 @@ struct workload {
     unsigned ops_per_client;
     unsigned finished; /* clients */
     bool is_finished;
-    struct gfid dir_gfids[8], file_gfids[8];
+    bool is_rich; /* attributes, truncation, directories and links too; set before workload_prepare */
+    struct gfid dir_gfids[8], file_gfids[16];
     bool is_prepared;
     struct workload_stats stats;
+    struct gfid splits[WORKLOAD_MAX_SPLITS]; /* in split brain, as heal_look says */
+    unsigned split_count;
     struct life *lives[CLUSTER_MAX_CLIENTS]; /* internal */
 };
 
@@ -34,3 +39,7 @@ void workload_client_restarted(struct workload *w, unsigned client);
 void workload_verify(struct workload *w, unsigned client, bool *ret_done);
 /* Looks at the disks: where replicas differ, a counter must say so. Returns the number of unmarked differences. */
 unsigned workload_check_disks(struct workload *w);
+/* Asks, through this process's replicate, which inodes that any disk has are in split brain: fills w->splits. Of a name
+ * that leads to several inodes, these and the directory count. */
+void workload_find_splits(struct workload *w, struct node *through, bool *ret_done);
+bool workload_is_split(const struct workload *w, const struct gfid *gfid);

@@ -1,0 +1,50 @@
+/* sim/plan.h - a kind of cluster, its faults and what must hold; runs it for many seeds and prints TAP.
+ *
+ * A run: the cluster comes up, directories and files are made, clients work while faults come and go, the last fault
+ * ends. With heal daemons the bricks must then become equal within HEAL_BOUND_S of virtual time, but for inodes whose
+ * split brain is reported, where the plan allows any. At last a reader looks at everything.
+ */
+#pragma once
+
+#include "sim/faults.h"
+
+#define SIM_SECOND   1000000000ull
+#define HEAL_BOUND_S 900 /* from the end of the last fault until all is equal */
+
+struct plan {
+    const char *name;
+    struct cluster_config config; /* seed is set by each run */
+    int victim;                   /* -1: any brick suffers */
+    bool kills_clients, replaces_disks;
+    bool is_rich;   /* workload.h */
+    bool may_split; /* model.h */
+    unsigned ops;   /* per client */
+};
+
+struct seeds {
+    uint64_t first, last;
+};
+
+struct result {
+    bool is_broken; /* the harness itself failed */
+    uint64_t violations, checks;
+    struct workload_stats stats;
+    uint64_t steps;
+    uint64_t heal_ms; /* virtual time from the last fault until all was equal */
+    unsigned splits;  /* inodes that stayed in split brain, reported */
+    char first[512];
+};
+
+/* Bricks, clients and heal daemons are started and connected. */
+bool plan_bring_up(struct cluster *c);
+void plan_run_seed(const struct plan *plan, uint64_t seed, struct result *ret);
+
+struct plan_table {
+    const char *program;
+    const struct plan *plans; /* with sabotage: the checks must notice */
+    unsigned count;
+    uint64_t seeds_short, seeds_long; /* of each plan: in `make test`, in `make test-long` */
+};
+
+/* The whole of a program that runs plans; replicate_sim.c describes its command line. */
+int plan_main(const struct plan_table *table, int argc, char **argv);
