@@ -121,7 +121,8 @@ static int put_counters(struct dict *d, const char *key, const struct counters *
     return dict_set_bin(d, key, bytes, sizeof(bytes));
 }
 
-struct dict *counters_delta(const struct replicate *s, enum change change, int32_t dirty, uint32_t blamed)
+static struct dict *make_delta(const struct replicate *s, enum change change, int32_t dirty, uint32_t blamed,
+                               bool says_all_names)
 {
     struct counters c = { 0 };
     struct dict *d = dict_new();
@@ -131,8 +132,11 @@ struct dict *counters_delta(const struct replicate *s, enum change change, int32
         return NULL;
     for (unsigned j = 0; j < s->child_count && r == 0; j++) {
         c.n[change] = (blamed & bit(j)) != 0;
+        if (says_all_names)
+            c.n[CHANGE_DATA] = c.n[change];
         r = put_counters(d, s->child[j].pending_key, &c);
     }
+    memset(&c, 0, sizeof(c));
     c.n[change] = dirty;
     if (r == 0)
         r = put_counters(d, s->dirty_key, &c);
@@ -140,6 +144,17 @@ struct dict *counters_delta(const struct replicate *s, enum change change, int32
         return d;
     dict_unref(d);
     return NULL;
+}
+
+struct dict *counters_delta(const struct replicate *s, enum change change, int32_t dirty, uint32_t blamed)
+{
+    /* On a directory a data count means "heal all names", not only those recorded one by one. */
+    return make_delta(s, change, dirty, blamed, change == CHANGE_ENTRY && s->granular_entry_heal);
+}
+
+struct dict *counters_delta_named(const struct replicate *s, enum change change, uint32_t blamed)
+{
+    return make_delta(s, change, 0, blamed, false);
 }
 
 struct dict *counters_new_inode(const struct replicate *s, uint32_t type, uint32_t missed)
@@ -155,7 +170,6 @@ struct dict *counters_new_inode(const struct replicate *s, uint32_t type, uint32
         c.n[CHANGE_DATA] = 1;
     if (type == S_IFDIR) {
         c.n[CHANGE_ENTRY] = 1;
-        /* On a directory a data count means "heal all names", not only those recorded one by one. */
         c.n[CHANGE_DATA] = s->granular_entry_heal;
     }
     for_each_child(j, missed)

@@ -48,6 +48,7 @@ int heal_begin(struct heal *h, struct translator *me, struct call *caller, struc
     h->call.trace_id = caller->trace_id;
     h->call.scope.deadline_ns = caller->scope.deadline_ns;
     lk_owner_from_u64(&h->call.lk_owner, ++s->next_owner);
+    fiber_mutex_init(&h->links);
     return 0;
 }
 
@@ -116,6 +117,112 @@ FIBER int heal_pace(struct heal *h, uint64_t bytes, uint32_t names)
     return h->how->pace->before(h->how->pace, h->caller, bytes, names);
 }
 
+/* ---- a class ---- */
+
+void heal_class_begin(struct heal *h, enum change change)
+{
+    h->round.change = change;
+    h->round.healed = 0;
+    memset(&h->round.judged, 0, sizeof(h->round.judged));
+    memset(h->round.answers, 0, sizeof(*h->round.answers));
+    memset(heal_class(h), 0, sizeof(struct heal_class_report));
+}
+
+static enum heal_split split_of(enum change change)
+{
+    return change == CHANGE_DATA ? HEAL_SPLIT_DATA : HEAL_SPLIT_METADATA;
+}
+
+bool heal_decided(struct heal *h)
+{
+    const struct heal_judgement *judged = &h->round.judged;
+    struct heal_class_report *report = heal_class(h);
+    uint32_t away = judged->accused & ~judged->taking_part;
+
+    report->sources = judged->sources;
+    report->sinks = judged->sinks;
+    if (judged->refusal)
+        h->report->refusal = judged->refusal;
+    switch (judged->verdict) {
+    case VERDICT_HEAL:
+    case VERDICT_MERGE:
+        if (judged->is_resolved && h->round.change != CHANGE_ENTRY)
+            h->report->resolved |= split_of(h->round.change);
+        return true;
+    case VERDICT_SPLIT_BRAIN:
+        report->outcome = HEAL_SPLIT_BRAIN;
+        report->left = judged->taking_part;
+        h->report->split_brain |= split_of(h->round.change);
+        return false;
+    case VERDICT_CLEAN:
+        report->left = away;
+        report->outcome = away ? HEAL_LEFT : HEAL_CLEAN;
+        return false;
+    default: /* too few answers, or the good copy is out of reach */
+        report->left = judged->accused;
+        report->outcome = HEAL_LEFT;
+        return false;
+    }
+}
+
+int heal_class_end(struct heal *h, int result)
+{
+    struct heal_class_report *report = heal_class(h);
+
+    if (result >= 0)
+        return 0;
+    if (result == -ENOMEM || result == -ECANCELED || result == -ETIMEDOUT)
+        return result;
+    report->outcome = result == -EAGAIN ? HEAL_BUSY : HEAL_LEFT;
+    report->left |= h->round.judged.sinks;
+    if (result != -EAGAIN)
+        h->report->error = result;
+    return 0;
+}
+
+void heal_report_end(struct heal *h, int result)
+{
+    struct heal_report *report = h->report;
+
+    for (int i = 0; i < CHANGE_COUNT; i++)
+        report->outcome = MAX(report->outcome, report->class[i].outcome);
+    if (result >= 0)
+        return;
+    report->error = result;
+    report->outcome = HEAL_ERROR;
+}
+
+/* ---- to disk ---- */
+
+/* Special files have nothing to sync; GlusterFS bricks sync directories only by descriptor. */
+static bool is_no_failure(int result)
+{
+    return result >= 0 || result == -EISDIR || result == -EINVAL || result == -EBADF || result == -EOPNOTSUPP ||
+           result == -ELOOP || result == -ENXIO;
+}
+
+FIBER uint32_t heal_sync(struct heal *h, struct fd *fd, uint32_t children)
+{
+    const struct request q = { .op = OP_FSYNC, .inode = h->inode, .fd = fd };
+    SCOPED(fan_free) struct fan *fan = NULL;
+    uint32_t synced = 0;
+
+    if (!children || !replicate_of(h->me)->ensure_durability)
+        return children;
+    fan = fan_new(h->me, &h->call, children, &q);
+    if (!fan)
+        return 0;
+    fan_run(fan);
+    for_each_child(i, children)
+    {
+        if (is_no_failure(fan->list[i].ret))
+            synced |= bit(i);
+        else
+            heal_note(h, i, fan->list[i].ret);
+    }
+    return synced;
+}
+
 /* ---- answers ---- */
 
 struct heal_answers *heal_answers_new(void)
@@ -155,6 +262,8 @@ static void read_answer(const struct replicate *s, unsigned child, int result, c
     ret->result[child] = result;
     if (result == -ENOENT || result == -ESTALE)
         ret->absent |= bit(child);
+    if (result == -ENODATA)
+        ret->no_gfid |= bit(child);
     if (result < 0)
         return;
     ret->ok |= bit(child);
@@ -168,8 +277,9 @@ static void read_answer(const struct replicate *s, unsigned child, int result, c
         ret->flagged_bad |= bit(child);
 }
 
+/* Bricks count inode locks by domain; of locks on names they tell the sum only. */
 static FIBER int ask(struct translator *me, struct call *call, const struct request *q, uint32_t children,
-                     struct heal_answers *ret)
+                     const char *healers, struct heal_answers *ret)
 {
     struct replicate *s = replicate_of(me);
     SCOPED(fan_free) struct fan *fan = fan_new(me, call, children, q);
@@ -180,15 +290,34 @@ static FIBER int ask(struct translator *me, struct call *call, const struct requ
     memset(ret, 0, sizeof(*ret));
     ret->child_count = s->child_count;
     ret->asked = children;
-    for_each_child(i, children) read_answer(s, i, fan->list[i].ret, &fan->list[i].r, ret);
+    for_each_child(i, children)
+    {
+        const struct reply *r = &fan->list[i].r;
+
+        read_answer(s, i, fan->list[i].ret, r, ret);
+        if (healers && (holds_count(r->xdata, healers) || holds_count(r->xdata, "glusterfs.entrylk-count")))
+            ret->healing |= bit(i);
+    }
     return 0;
+}
+
+FIBER int heal_ask_healers(struct heal *h, struct inode *inode, uint32_t children, struct heal_answers *ret)
+{
+    SCOPED(dict_unref) struct dict *xdata = dict_copy(replicate_of(h->me)->ask);
+    SCOPED_FREE char *key = mem_printf("glusterfs.inodelk-dom-prefix:%s:self-heal", h->me->name);
+    const struct request q = { .op = OP_LOOKUP, .inode = inode, .xdata = xdata };
+
+    if (!xdata || !key || dict_set_int(xdata, "glusterfs.multi-dom-lk-cnt-req", 1) < 0 ||
+        dict_set_int(xdata, key, 0) < 0)
+        return -ENOMEM;
+    return ask(h->me, &h->call, &q, children, key, ret);
 }
 
 FIBER int heal_ask(struct heal *h, struct inode *inode, uint32_t children, struct heal_answers *ret)
 {
     const struct request q = { .op = OP_LOOKUP, .inode = inode, .xdata = replicate_of(h->me)->ask };
 
-    return ask(h->me, &h->call, &q, children, ret);
+    return ask(h->me, &h->call, &q, children, NULL, ret);
 }
 
 FIBER int heal_ask_name(struct heal *h, struct inode *parent, const char *name, uint32_t children,
@@ -196,7 +325,7 @@ FIBER int heal_ask_name(struct heal *h, struct inode *parent, const char *name, 
 {
     const struct request q = { .op = OP_LOOKUP, .parent = parent, .name = name, .xdata = replicate_of(h->me)->ask };
 
-    return ask(h->me, &h->call, &q, children, ret);
+    return ask(h->me, &h->call, &q, children, NULL, ret);
 }
 
 /* ---- between the decision and the undo ---- */

@@ -6,7 +6,9 @@
  *   heal_lock.c      locks of the self-heal domain and of the main domain
  *   heal_undo.c      counters taken off after success
  *   heal_data.c heal_metadata.c heal_entry.c   the classes
- *   heal_name.c heal_names.c heal_anonymous.c  one name; making and taking names on a sink; names put aside
+ *   heal_name.c      one name: looking, taking it away from and making it on a sink
+ *   heal_listing.c   names of a directory on one child
+ *   heal_anonymous.c names put aside
  *
  * Every class goes the same way, and its function returns 0 with its part of the report filled, or an error that ends the
  * whole heal (-ENOMEM, -ECANCELED, -ETIMEDOUT):
@@ -27,8 +29,8 @@
 #include "cluster/replicate/heal_judge.h"
 #include "cluster/replicate/replicate_internal.h"
 
-#define HEAL_LOCK_WAIT_MS 120000 /* a client must give way by then; then the heal is HEAL_BUSY */
-#define HEAL_STEP_MS      600000 /* for one request to a brick: an fsync of much data may take long */
+#define HEAL_LOCK_WAIT_MS  120000 /* a client must give way by then; then the heal is HEAL_BUSY */
+#define ANONYMOUS_NAME_MAX 72     /* bytes, with the NUL */
 
 /* One class of one inode, from the decision to the undo. */
 struct heal_round {
@@ -50,6 +52,8 @@ struct heal {
     struct heal_set set;
     struct heal_round round;      /* of the class under way */
     uint32_t epoch[CHILDREN_MAX]; /* of children when the heal began: who went away since takes no part any more */
+    uint32_t has_anonymous;       /* children known to have the directory for names put aside */
+    struct fiber_mutex links;     /* names of inodes with several names are made one after the other */
 };
 
 /* Fills it; call heal_done() in the end. 0 or -ENOMEM, -ENOTCONN (too few children are up). */
@@ -59,6 +63,16 @@ void heal_done(struct heal *h);
 
 /* Children that are up and have been since heal_begin. */
 uint32_t heal_present(const struct heal *h);
+/* Starts a class: h->round and its part of the report are empty afterwards. */
+void heal_class_begin(struct heal *h, enum change change);
+/* After the decision: writes it to the report. true: there is something to make equal or to undo (HEAL, MERGE). false: the
+ * outcome is in the report. */
+bool heal_decided(struct heal *h);
+/* Ends a class. Errors that end the whole heal are returned (-ENOMEM, -ECANCELED, -ETIMEDOUT); others become its outcome:
+ * -EAGAIN busy, the rest left, with the sinks that stay as they are. */
+int heal_class_end(struct heal *h, int result);
+/* The end of the whole: h->report->outcome from those of the classes, or from the error that ended it. */
+void heal_report_end(struct heal *h, int result);
 /* The report of the class under way. */
 struct heal_class_report *heal_class(struct heal *h);
 /* Notes an error of a child in the report (the last one stays); result >= 0 is nothing. */
@@ -108,6 +122,8 @@ void heal_answers_free(struct heal_answers *a);       /* accepts NULL */
 DEFINE_SCOPED(heal_answers_free, struct heal_answers)
 /* Looks the inode up by gfid on `children` with all counters. 0 (whatever they answered) or -ENOMEM. */
 FIBER int heal_ask(struct heal *h, struct inode *inode, uint32_t children, struct heal_answers *ret);
+/* The same, and whether a healer is at it: ret->healing. */
+FIBER int heal_ask_healers(struct heal *h, struct inode *inode, uint32_t children, struct heal_answers *ret);
 /* The same for a name in a directory. */
 FIBER int heal_ask_name(struct heal *h, struct inode *parent, const char *name, uint32_t children,
                         struct heal_answers *ret);
@@ -116,6 +132,10 @@ FIBER int heal_ask_name(struct heal *h, struct inode *parent, const char *name, 
  * source is among them no more or somebody blames it now (its copy missed something while we worked: end this heal, its
  * counters stay). */
 FIBER uint32_t heal_still_good(struct heal *h, uint32_t children);
+
+/* What was changed of the inode (fd may be NULL) is on disk on the children returned. What cannot be synced (directories
+ * of GlusterFS bricks, special files) and option ensure-durability off count as synced. */
+FIBER uint32_t heal_sync(struct heal *h, struct fd *fd, uint32_t children);
 
 /* The children in `now` against which no counter of the class has moved since the decision (pure). */
 uint32_t heal_unchanged(const struct heal *h, const struct heal_answers *now);
@@ -135,7 +155,59 @@ FIBER int heal_undo(struct heal *h, uint32_t children);
 /* Drops index links on `children` that no counter justifies (a zero xattrop). */
 FIBER void heal_touch_index(struct heal *h, struct inode *inode, uint32_t children);
 
+/* ---- names ---- */
+
+/* One name of h->inode, while h->round.judged says which children have a say. */
+struct heal_name_work {
+    const char *name; /* borrowed */
+    enum heal_outcome outcome;
+    uint32_t failed; /* children where the name is not as it should be */
+    uint32_t split;  /* enum heal_split */
+    bool is_fixed;   /* something was changed */
+    bool is_resolved;
+    enum heal_refusal refusal;
+    struct iatt stat; /* what it leads to; mode 0: nothing */
+};
+
+/* With the main-domain lock of the name held on `children`: makes it the same on all of them. 0 with w filled, or
+ * -ENOMEM. */
+FIBER int heal_fix_name(struct heal *h, uint32_t children, struct heal_name_work *w);
+/* Adds it to the report of the class. */
+void heal_name_report(struct heal *h, const struct heal_name_work *w);
+/* Without locks: do all of `children` have the same inode under the name (that of `expected`, if given)? Or, without
+ * `expected`, no inode. ret_stat may be NULL; untouched when there is none. */
+FIBER bool heal_name_is_equal(struct heal *h, const char *name, uint32_t children, const struct iatt *expected,
+                              struct iatt *ret_stat);
+
+/* Takes the name of h->inode on this child away, by renaming it to the directory for names put aside. 0, -EOPNOTSUPP (the
+ * volume has none), or the child's error. */
+FIBER int heal_put_aside(struct heal *h, unsigned child, const char *name, struct inode *inode);
+/* Gives an inode that was put aside a name in h->inode. 0, -ENOENT (it is not there), or the child's error. */
+FIBER int heal_take_back(struct heal *h, unsigned child, const char *name, struct inode *inode);
+
+/* The names of a directory on one child, piece by piece. */
+struct heal_listing {
+    struct heal *h;
+    unsigned child;
+    struct fd *fd;
+    bool is_open, at_end;
+    uint64_t offset;
+    struct dir_entries *entries; /* the piece */
+};
+
+struct heal_listing *heal_listing_open(struct heal *h, unsigned child, struct inode *directory) MUST_USE; /* returned */
+void heal_listing_free(struct heal_listing *l); /* accepts NULL */
+DEFINE_SCOPED(heal_listing_free, struct heal_listing)
+/* Number of names in l->entries now, 0 at the end, or the child's error. */
+FIBER int heal_listing_next(struct heal_listing *l, uint64_t size_bytes);
+/* The directory in this child's index that lists the names of h->inode somebody missed. 0 and a reference, -ENOENT when no
+ * name is recorded, or another error. */
+FIBER int heal_find_names(struct heal *h, unsigned child, struct inode **ret_directory);
+
 /* ---- classes ---- */
+
+/* Are the xattrs that heal keeps equal the same? Pure. */
+bool heal_same_xattrs(const struct dict *a, const struct dict *b);
 
 /* Each takes its own locks. h->report->class[..] is zeroed before. */
 FIBER int heal_data(struct heal *h);

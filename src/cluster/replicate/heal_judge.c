@@ -550,11 +550,11 @@ void heal_judge_name(const struct heal_set *set, const struct heal_judgement *pa
                      uint32_t kept, const struct heal_choice *choice, struct heal_name_judgement *ret)
 {
     uint32_t voters = parent->verdict == VERDICT_MERGE ? parent->taking_part : parent->sources;
-    uint32_t answered = a->ok | a->absent, right = 0;
+    uint32_t answered = a->ok | a->absent | a->no_gfid, right = 0;
     struct name_case n = { .set = set, .a = a, .parent = parent, .choice = choice, .ret = ret };
 
     *ret = (struct heal_name_judgement) { .verdict = HEAL_NAME_UNDECIDED };
-    if (voters & ~answered || !voters)
+    if (voters & ~answered || !(voters & ~a->no_gfid))
         return;
     n.yes = a->ok & voters;
     n.no = a->absent & voters;

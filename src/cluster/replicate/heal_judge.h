@@ -23,7 +23,9 @@ struct heal_answers {
     uint32_t asked;
     uint32_t ok;          /* have it */
     uint32_t absent;      /* said that they do not (ENOENT, ESTALE); others failed */
+    uint32_t no_gfid;     /* names: an entry is there that lost its gfid */
     uint32_t at_work;     /* children where somebody holds main-domain or other locks on it (as far as they count) */
+    uint32_t healing;     /* children where a healer holds the lock (heal_ask_healers only) */
     uint32_t flagged_bad; /* children that say that this copy is damaged (bitrot) */
     uint32_t malformed;   /* children with counters that make no sense: taken as dirty */
     int result[CHILDREN_MAX];

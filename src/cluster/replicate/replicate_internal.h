@@ -149,6 +149,9 @@ int32_t counters_dirty(const struct replicate *s, enum change change, const stru
 /* An xattrop dict that adds `dirty` to dirty[change] and 1 to pending[change] of `blamed`, and 0 to all other keys so
  * that the answer tells them. Returned; NULL for lack of memory. */
 struct dict *counters_delta(const struct replicate *s, enum change change, int32_t dirty, uint32_t blamed);
+/* The same for a change of names that are recorded one by one. Without them (above), where the volume records names, the
+ * blame says "all names", or heal would look for those that were recorded only. */
+struct dict *counters_delta_named(const struct replicate *s, enum change change, uint32_t blamed);
 /* The marks of a new inode of this type that `missed` do not have. */
 struct dict *counters_new_inode(const struct replicate *s, uint32_t type, uint32_t missed);
 /* A copy of `given` (may be NULL) with the keys of s->ask added. */

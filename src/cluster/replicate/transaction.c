@@ -384,6 +384,7 @@ struct record {
     struct txn *txn;
     uint32_t missed;
     struct dict *delta;                      /* +1 against missed, in the class of the change */
+    struct dict *named;                      /* the same for names that are recorded one by one */
     struct dict *new_inode;                  /* marks on an inode just made, or NULL */
     struct dict *name_xdata[2 * CLAIMS_MAX]; /* granular names, one per step */
     unsigned step_count;
@@ -400,7 +401,7 @@ static struct request *add_step(struct record *rec, struct inode *inode, struct 
 
 static int add_name(struct record *rec, struct inode *directory, const char *name)
 {
-    struct request *step = add_step(rec, directory, NULL, rec->delta);
+    struct request *step = add_step(rec, directory, NULL, name ? rec->named : rec->delta);
     struct dict *xdata;
 
     if (!name || !replicate_of(rec->txn->me)->granular_entry_heal)
@@ -419,7 +420,8 @@ static int record_fill(struct record *rec)
     int r = 0;
 
     rec->delta = counters_delta(s, txn->change, 0, rec->missed);
-    if (!rec->delta)
+    rec->named = counters_delta_named(s, txn->change, rec->missed);
+    if (!rec->delta || !rec->named)
         return -ENOMEM;
     for (unsigned i = 0; i < txn->claim_count && r == 0; i++) {
         struct claim *claim = &txn->claim[i];
@@ -448,6 +450,7 @@ static void record_free(struct record *rec)
     if (!rec)
         return;
     dict_unref(rec->delta);
+    dict_unref(rec->named);
     dict_unref(rec->new_inode);
     for (size_t i = 0; i < ARRAY_SIZE(rec->name_xdata); i++)
         dict_unref(rec->name_xdata[i]);
