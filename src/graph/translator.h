@@ -191,6 +191,7 @@ enum { /* pids of internal clients (docs/protocol.md "pids with a meaning") */
        PID_NO_ROOT_SQUASH = -4,
        PID_SELF_HEAL = -6,
        PID_HEAL_INFO = -7,
+       PID_ADD_REPLICA = -12, /* marks new bricks */
 };
 
 struct call {
@@ -413,6 +414,7 @@ enum event_kind {
     EVENT_AUTH_FAILED,    /* the brick refused us; text says why */
     EVENT_STORAGE_FAILED, /* health check failed: the brick must stop serving */
     EVENT_VOLFILE_CHANGED,
+    EVENT_HEAL_NEEDED, /* something was added to a brick's index since the heal daemon listed it (features/index) */
 };
 
 /* Whoever cannot act on an event at once, but whose acting the sender waits for, takes the hold and drops it when done;

@@ -255,10 +255,12 @@ const struct translator_class index_class = {
     .children_max = 1,
     .uses_inode_ctx = true,
     .uses_fd_ctx = true,
+    .uses_client_ctx = true,
     .init = index_init,
     .start = index_start,
     .fini = index_fini,
     .inode_forget = index_forget,
     .fd_release = index_fd_release,
+    .client_gone = index_client_gone,
     .dump = index_dump,
 };

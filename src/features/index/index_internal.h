@@ -7,6 +7,12 @@
  * Invariant: a link is made before the xattr becomes non-zero and removed after it became zero, so a crash leaves an
  * entry too many and never one too few. xattrops on one inode therefore pass through here one at a time.
  * What is in the directories is counted in memory: "is there anything to heal" costs nothing to answer.
+ *
+ * A base file is used for BASE_AGE_S only, so its modification time says since when the entries that link to it are
+ * there, to that many seconds; linking does not change it. Listings with attributes (readdirp) show it.
+ *
+ * A heal daemon that lists `xattrop` with HEAL_NOTICE_KEY in the extra data is told once (EVENT_HEAL_NEEDED) when
+ * something is added to it later; it then lists again.
  */
 #pragma once
 
@@ -18,12 +24,18 @@
 enum index_kind { INDEX_XATTROP, INDEX_DIRTY, INDEX_CHANGES, INDEX_KINDS };
 
 #define BASE_NAME_BYTES 64
+#define BASE_AGE_S      60   /* a base file gets no new links after so long */
+#define BASES_QUICK     120  /* after so many in one run, ... */
+#define BASE_AGE_LONG_S 3600 /* ... after so long: a brick that is away for weeks does not fill the directory */
+#define HEAL_NOTICE_KEY "mortar.heal-notice" /* cluster/replicate/heal_crawl.c says it */
 
 struct index_dir {
     int fd;           /* of index-base/<kind> */
     struct gfid gfid; /* virtual, new at each start */
     struct gfid uuid; /* of the base file */
     bool has_base;    /* made already in this run */
+    uint64_t base_ns; /* when */
+    uint32_t bases;   /* how many in this run */
     uint64_t count;   /* entries, base files not counted */
 };
 
@@ -33,6 +45,7 @@ struct index {
     int brick_fd; /* of .glusterfs, for types of gfids; -1: none */
     struct virtual_dir *virtual_dirs;
     unsigned virtual_count;
+    unsigned listeners; /* clients to be told of the next entry */
 };
 
 enum link_state { LINK_UNKNOWN, LINK_IS_THERE, LINK_IS_GONE };
@@ -75,9 +88,12 @@ FIBER int index_readdir(struct translator *me, struct call *call, const struct r
 FIBER int index_unlink(struct translator *me, struct call *call, const struct request *q, struct reply *r);
 FIBER int index_rmdir(struct translator *me, struct call *call, const struct request *q, struct reply *r);
 FIBER int index_fsyncdir(struct translator *me, struct call *call, const struct request *q, struct reply *r);
+void index_client_gone(struct translator *me, struct client *client);
 void index_fd_release(struct translator *me, struct fd *fd, void *ctx);
 
 /* "link-count" in xdata: says whether anything waits for heal, in failed answers too. */
 void index_answer_link_count(struct index *s, const struct dict *asked, struct dict **answers);
+/* Something was added to `xattrop`: heal daemons that want to know are told. */
+void index_tell_healers(struct translator *me);
 /* The link of an inode was changed behind its node's back. */
 void index_link_changed(struct translator *me, enum index_kind kind, const struct gfid *g, enum link_state now);

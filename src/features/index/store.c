@@ -105,7 +105,27 @@ static int make_base(struct translator *me, enum index_kind kind)
     if (fd >= 0)
         close(fd);
     d->has_base = true;
+    d->base_ns = env_now_ns(me->env);
+    d->bases++;
     return 0;
+}
+
+/* The next entry gets a new base file, whose time is that of the entry. One that nothing is linked to goes. */
+static void retire_old_base(struct translator *me, enum index_kind kind)
+{
+    struct index *s = me->state;
+    struct index_dir *d = &s->dirs[kind];
+    uint64_t age_s = d->bases > BASES_QUICK ? BASE_AGE_LONG_S : BASE_AGE_S;
+    char name[BASE_NAME_BYTES];
+    struct stat st;
+
+    if (!d->has_base || env_now_ns(me->env) - d->base_ns < age_s * 1000000000ull)
+        return;
+    base_name(d, kind, name);
+    if (fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink == 1)
+        (void)unlinkat(d->fd, name, 0); /* else the next start removes it */
+    d->uuid = gfid_random(me->env);
+    d->has_base = false;
 }
 
 /* One more link to the base file; 0, -EEXIST, or another -errno. */
@@ -115,6 +135,7 @@ static int link_base(struct translator *me, enum index_kind kind, int dir_fd, co
     struct index_dir *d = &s->dirs[kind];
     char base[BASE_NAME_BYTES];
 
+    retire_old_base(me, kind);
     for (int tries = 0; tries < 3; tries++) {
         if (!d->has_base) {
             int r = make_base(me, kind);
@@ -139,6 +160,8 @@ int index_store_add(struct translator *me, enum index_kind kind, const struct gf
     int r = link_base(me, kind, s->dirs[kind].fd, gfid_format(g, text));
     if (r == 0)
         s->dirs[kind].count++;
+    if (r == 0 && kind == INDEX_XATTROP)
+        index_tell_healers(me);
     return r == -EEXIST ? 0 : r;
 }
 

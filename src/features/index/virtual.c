@@ -8,6 +8,7 @@
 
 #define VIRTUAL_DIRS_MAX 4096 /* looked-at directories of entry-changes; older ones must be looked up again */
 #define ENTRY_BYTES      32   /* of an entry in a message, besides its name */
+#define STAT_BYTES       160  /* of its attributes */
 
 bool index_is_virtual(struct translator *me, const struct inode *inode, enum index_kind *ret_kind, struct gfid *ret_of)
 {
@@ -202,6 +203,50 @@ FIBER int index_stat(struct translator *me, struct call *call, const struct requ
     return e;
 }
 
+/* ---- telling heal daemons ---- */
+
+static void listen_for_client(struct translator *me, struct client *client)
+{
+    struct index *s = me->state;
+    void **slot = client && !client->is_gone ? client_ctx(client, me) : NULL;
+
+    if (!slot || *slot)
+        return;
+    *slot = client; /* that it is set is all it says */
+    s->listeners++;
+}
+
+void index_client_gone(struct translator *me, struct client *client)
+{
+    struct index *s = me->state;
+    void **slot = client_ctx(client, me);
+
+    if (*slot)
+        s->listeners--;
+    *slot = NULL;
+    /* It may have left marks in `dirty` that nobody else takes off. */
+    if (s->dirs[INDEX_DIRTY].count)
+        index_tell_healers(me);
+}
+
+void index_tell_healers(struct translator *me)
+{
+    struct index *s = me->state;
+    struct client *client;
+
+    if (!s->listeners)
+        return;
+    list_for_each (client, &me->graph->clients, of_graph) {
+        void **slot = client_ctx(client, me);
+
+        if (!*slot)
+            continue;
+        *slot = NULL;
+        s->listeners--;
+        notify_parents(me, &(struct event) { .kind = EVENT_HEAL_NEEDED, .client = client });
+    }
+}
+
 /* ---- listing ---- */
 
 FIBER int index_opendir(struct translator *me, struct call *call, const struct request *q, struct reply *r)
@@ -259,11 +304,20 @@ static bool is_listed(bool is_top, const char *name, struct gfid *ret_gfid)
     return !is_top || gfid_parse(name, ret_gfid) == 0;
 }
 
+/* The times of an entry are those of its base file. It has no gfid: it is not an inode. */
+static void stat_entry(DIR *dir, struct dir_entry *entry)
+{
+    struct stat st;
+
+    if (fstatat(dirfd(dir), entry->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        iatt_from_stat(&entry->stat, &st);
+}
+
 static int list_virtual(struct index *s, const struct request *q, DIR *dir, enum index_kind kind, bool is_top,
                         struct dir_entries *out)
 {
     bool with_types = dict_has(q->xdata, "get-gfid-type");
-    uint64_t left = q->size;
+    uint64_t left = q->size, each = ENTRY_BYTES + (q->op == OP_READDIRP ? STAT_BYTES : 0);
     struct dirent *e;
     struct gfid g;
 
@@ -272,13 +326,16 @@ static int list_virtual(struct index *s, const struct request *q, DIR *dir, enum
         if (!is_listed(is_top, e->d_name, &g))
             continue;
         size_t len = strlen(e->d_name);
-        if (len + ENTRY_BYTES > left)
+        if (len + each > left)
             return 0;
-        left -= len + ENTRY_BYTES;
+        left -= len + each;
         uint32_t type = is_top && with_types ? type_of(s, &g) : is_top && kind == INDEX_CHANGES ? DT_DIR : DT_REG;
-        int r = dir_entries_add(out, e->d_name, len, e->d_ino, (uint64_t)e->d_off, type, NULL);
+        struct dir_entry *entry;
+        int r = dir_entries_add(out, e->d_name, len, e->d_ino, (uint64_t)e->d_off, type, &entry);
         if (r < 0)
             return r;
+        if (q->op == OP_READDIRP)
+            stat_entry(dir, entry);
     }
     if (errno)
         return -errno;
@@ -293,6 +350,8 @@ FIBER int index_readdir(struct translator *me, struct call *call, const struct r
 
     if (!index_is_virtual(me, q->inode, &kind, &of))
         return child_call(me, 0, call, q, r);
+    if (kind == INDEX_XATTROP && dict_has(q->xdata, HEAL_NOTICE_KEY))
+        listen_for_client(me, call->client);
     DIR *own = NULL, *dir = *fd_ctx(q->fd, me);
     if (!dir) {
         int fd = open_virtual(me->state, kind, &of);

@@ -156,6 +156,12 @@ void remote_on_call(void *arg, struct rpc_incoming *in)
         invalidated_by_brick(s, in);
         return;
     }
+    if (in->head.program == PROGRAM_MORTAR && in->head.procedure == MORTAR_HEAL_NEEDED) {
+        if (s->is_up)
+            notify_parents(s->me, &(struct event) { .kind = EVENT_HEAL_NEEDED });
+        rpc_incoming_free(in);
+        return;
+    }
     if (in->head.program != PROGRAM_CALLBACK) {
         rpc_reply_error(in, RPC_ACCEPT_NO_PROGRAM);
         return;

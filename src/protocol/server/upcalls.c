@@ -109,11 +109,22 @@ static void send_to(struct connection *c, uint32_t procedure, const struct event
     (void)rpc_peer_send(c->peer, &o); /* a client that is going away misses it */
 }
 
+/* In our own program, which whoever asked for it speaks. It has no body. */
+static void send_heal_needed(struct connection *c)
+{
+    struct xdr_out o;
+
+    rpc_oneway_begin(c->peer, &o, PROGRAM_MORTAR, MORTAR_PROGRAM_VERSION, MORTAR_HEAL_NEEDED);
+    (void)rpc_peer_send(c->peer, &o); /* a client that is going away misses it */
+}
+
 void upcall_send(struct server *s, const struct event *event)
 {
     uint32_t procedure = procedure_of(event->kind);
     struct connection *c;
 
+    if (event->kind == EVENT_HEAL_NEEDED && event->client && event->client->edge && !event->client->is_gone)
+        send_heal_needed(event->client->edge);
     if (procedure == 0)
         return;
     if (event->client) {

@@ -245,6 +245,100 @@ BRICK_TEST(a_name_that_is_a_path_is_refused)
     assert_int_equal(-EINVAL, change(t, d, "trusted.afr.web-client-1", 1, add));
 }
 
+BRICK_TEST(a_listing_with_attributes_says_since_when)
+{
+    struct timespec now;
+    index_start(t);
+    struct inode *f = brick_create(t, t->root, "a", GFID(1), NULL);
+    assert_int_equal(0, change(t, f, "trusted.afr.web-client-1", 1, NULL));
+    struct inode *v = virtual_dir(t, "glusterfs.xattrop_index_gfid");
+    struct fd *fd = brick_fd(t, v, O_DIRECTORY);
+    assert_int_equal(0, brick_op(t, OP_OPENDIR, .inode = v, .fd = fd));
+    assert_int_equal(1, brick_op(t, OP_READDIRP, .inode = v, .fd = fd, .size = 4096));
+    assert_string_equal(G1, t->r->entries->list[0].name);
+    env_wall_time(t->env, &now);
+    assert_true(now.tv_sec - t->r->entries->list[0].stat.mtime <= 60);
+    assert_true(gfid_is_null(&t->r->entries->list[0].stat.gfid));
+}
+
+static struct client *told;
+static unsigned told_count;
+
+static void note_heal(struct translator *me, unsigned child, const struct event *event)
+{
+    if (event->kind != EVENT_HEAL_NEEDED)
+        return;
+    told = event->client;
+    told_count++;
+}
+
+static const struct translator_class ear_class = {
+    .type = "test/ear", .children_min = 1, .children_max = 1, .notify = note_heal
+};
+
+static void push_index_and_ear(struct brick_test *t)
+{
+    SCOPED(dict_unref) struct dict *none = dict_new();
+    push_index(t);
+    assert_int_equal(0, graph_push(t->graph, &ear_class, "ear", none, &t->me, &t->err));
+}
+
+/* As a heal daemon lists what is pending. */
+static void list_and_listen(struct brick_test *t)
+{
+    SCOPED(dict_unref) struct dict *listen = dict_new();
+    struct inode *v = virtual_dir(t, "glusterfs.xattrop_index_gfid");
+    struct fd *fd = brick_fd(t, v, O_DIRECTORY);
+    dict_set_uint(listen, "mortar.heal-notice", 1);
+    assert_int_equal(0, brick_op(t, OP_OPENDIR, .inode = v, .fd = fd));
+    assert_true(brick_op(t, OP_READDIR, .inode = v, .fd = fd, .size = 4096, .xdata = listen) >= 0);
+}
+
+BRICK_TEST(who_lists_is_told_once_of_the_next_entry)
+{
+    told = NULL;
+    told_count = 0;
+    t->push = push_index_and_ear;
+    brick_start(t, NULL);
+    struct client *daemon = client_new(t->graph, "daemon", "daemon");
+    struct inode *a = brick_create(t, t->root, "a", GFID(1), NULL), *b = brick_create(t, t->root, "b", GFID(2), NULL);
+    t->call.client = daemon;
+    assert_int_equal(0, change(t, a, "trusted.afr.web-client-1", 1, NULL));
+    assert_int_equal(0, told_count); /* has not asked */
+    list_and_listen(t);
+    assert_int_equal(0, change(t, a, "trusted.afr.web-client-1", 1, NULL));
+    assert_int_equal(0, told_count); /* is listed already */
+    assert_int_equal(0, change(t, b, "trusted.afr.web-client-1", 1, NULL));
+    assert_int_equal(1, told_count);
+    assert_ptr_equal(daemon, told);
+    assert_int_equal(0, change(t, b, "trusted.afr.web-client-1", -1, NULL));
+    assert_int_equal(0, change(t, b, "trusted.afr.web-client-1", 1, NULL));
+    assert_int_equal(1, told_count); /* once per listing */
+    t->call.client = NULL;
+    client_gone(daemon);
+    client_unref(daemon);
+}
+
+BRICK_TEST(marks_that_a_client_left_are_told_when_it_goes)
+{
+    told_count = 0;
+    t->push = push_index_and_ear;
+    brick_start(t, NULL);
+    struct client *daemon = client_new(t->graph, "daemon", "daemon"), *writer = client_new(t->graph, "w", "w");
+    struct inode *a = brick_create(t, t->root, "a", GFID(1), NULL);
+    t->call.client = daemon;
+    list_and_listen(t);
+    t->call.client = writer;
+    assert_int_equal(0, change(t, a, "trusted.afr.dirty", 1, NULL));
+    assert_int_equal(0, told_count); /* a mark of a change under way is no news */
+    t->call.client = NULL;
+    client_gone(writer);
+    client_unref(writer);
+    assert_int_equal(1, told_count);
+    client_gone(daemon);
+    client_unref(daemon);
+}
+
 #define T(name) cmocka_unit_test(name)
 
 int main(void)
@@ -261,6 +355,9 @@ int main(void)
         T(changed_names_are_kept_per_directory),
         T(healed_names_are_removed_through_the_virtual_directory),
         T(a_name_that_is_a_path_is_refused),
+        T(a_listing_with_attributes_says_since_when),
+        T(who_lists_is_told_once_of_the_next_entry),
+        T(marks_that_a_client_left_are_told_when_it_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

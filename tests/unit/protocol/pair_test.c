@@ -484,6 +484,10 @@ FIBER_TEST(contention_reaches_the_holder)
     notify_parents(p->leaf->me, &e);
     pair_wait_event(p, 3);
     assert_int_equal(0x18, p->last.invalidate_flags);
+    e.kind = EVENT_HEAL_NEEDED;
+    notify_parents(p->leaf->me, &e);
+    pair_wait_event(p, 4);
+    assert_int_equal(EVENT_HEAL_NEEDED, p->last.kind);
     pair_free(p);
 }
 
