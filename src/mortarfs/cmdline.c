@@ -46,7 +46,7 @@ static const struct entry entries[] = {
     { "log-file", 'l', TEXT, AT(log_file), NULL, "FILE", "write the log to FILE; - is standard error" },
     { "log-level", 'L', TEXT, AT(log_level), NULL, "LEVEL", "NONE CRITICAL ERROR WARNING INFO DEBUG or TRACE" },
     { "pid-file", 'p', TEXT, AT(pid_file), NULL, "FILE", "write the process's number to FILE and lock it" },
-    { "socket-file", 'S', TEXT, AT(socket_file), NULL, "FILE", "socket by which the management talks to this process" },
+    { "socket-file", 'S', TEXT, AT(socket_file), NULL, "FILE", "unix socket at which commands ask this process (mortar-heal)" },
     { "no-daemon", 'N', FLAG, AT(no_daemon), NULL, NULL, "stay in the foreground" },
     { "debug", 0, FLAG, AT(debug), NULL, NULL, "foreground, log level DEBUG to standard error" },
     { "process-name", 0, TEXT, AT(process_name), NULL, "NAME",

@@ -13,12 +13,21 @@
 
 /* ---- start ---- */
 
+static struct graph *present_graph(void *arg)
+{
+    struct process *p = arg;
+
+    return p->is_stopping ? NULL : p->graph;
+}
+
 static FIBER void start(void *arg)
 {
     struct process *p = arg;
     struct error *err = NEW(struct error);
     int r = err ? volfile_get(p, &p->volfile_text, err) : -ENOMEM;
 
+    if (r == 0 && p->c->socket_file)
+        r = control_open(p->env, p->c->socket_file, present_graph, p, &p->control, err);
     if (r == 0)
         r = graph_make(p, p->volfile_text, false, &p->graph, &p->fuse, err);
     if (r < 0) {
@@ -43,6 +52,7 @@ static FIBER void stop(void *arg)
 
     while (p->is_reloading)
         (void)fiber_sleep_ms(NULL, 10);
+    control_close(take(p->control));
     if (p->graph) {
         graph_stop(p->graph);
         graph_free(take(p->graph));

@@ -4,6 +4,7 @@
 
 #include "graph/graph.h"
 #include "mortarfs/process.h"
+#include "mortarfs/control.h"
 #include "mortarfs/volserver.h"
 
 extern const struct translator_class *const all_classes[];
@@ -15,6 +16,7 @@ struct process {
     struct cmdline *c;
     struct daemon_link *link;
     struct volserver *volserver; /* NULL: the volume file is local */
+    struct control *control;     /* NULL: no --socket-file */
     struct graph *graph;         /* in use */
     struct translator *fuse;     /* on top of it, NULL: no mount */
     char *volfile_text;          /* of the graph in use */

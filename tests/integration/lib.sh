@@ -44,7 +44,7 @@ done
 test_name=$(basename "$0" .t)
 T=$(mktemp -d "${TMPDIR:-/tmp}/mortar-$test_name.XXXXXX") || exit 1
 ns_prefix=mt$$
-declare -A brick_pid brick_command brick_ns mount_pid mount_ns
+declare -A brick_pid brick_command brick_ns mount_pid mount_ns shd_pid
 chmod 0755 "$T" # other users work in the mounts
 mkdir "$T/run" "$T/log"
 
@@ -225,6 +225,27 @@ stop_mount() { # unmounts and waits for the end of the process
     [ -z "$pid" ] || wait_for 10 is_gone "$pid" || { end_pid "$pid" KILL; return 1; }
     unset "mount_pid[$mnt]"
 }
+
+# ---- Heal -------------------------------------------------------------------------------------------------------
+
+# start_shd VOLUME [ARGS...]: a heal daemon; its log is $T/log/shd-VOLUME.log.
+start_shd() {
+    local v=$1
+    shift
+    rm -f "$T/run/shd-$v.pid"
+    in_ns main "$MOUNT" -f "$T/$v/shd.vol" -p "$T/run/shd-$v.pid" -l "$T/log/shd-$v.log" -S "$T/run/shd-$v.socket" \
+        --process-name glustershd --client-pid=-6 "$@" </dev/null >>"$T/log/shd-$v.out" 2>&1 ||
+        { fail "the heal daemon of $v starts" "$(tail -n 5 "$T/log/shd-$v.out")"; exit 1; }
+    wait_for "$START_S" test -s "$T/run/shd-$v.pid" || { fail "the heal daemon writes its pid"; exit 1; }
+    shd_pid[$v]=$(cat "$T/run/shd-$v.pid")
+}
+stop_shd() { end_pid "${shd_pid[$1]}" "${2:-TERM}"; wait_for 20 is_gone "${shd_pid[$1]}"; }
+
+# heal VOLUME WORDS...: the heal tool on a volume, in the host of its bricks.
+heal() { local v=$1; shift; in_ns main mortar-heal --volfile "$T/$v/client.vol" --socket "$T/run/shd-$v.socket" "$@"; }
+
+# Nothing is pending or marked on any brick of the volume.
+is_healed() { local f; for f in "$T/$1"/brick*.vol; do is_clean "$(brick_dir "$(brick_id "$f")")" || return 1; done; }
 
 # ---- Looking at bricks ------------------------------------------------------------------------------------------
 

@@ -2,10 +2,12 @@
 #
 #   volume NAME REPLICAS [--server-side] [--posix "KEY VALUE;KEY VALUE"] [--client "KEY VALUE;..."] [--hosts "A1 A2 ..."]
 #
-# writes $T/NAME/brick1.vol ... and $T/NAME/client.vol and makes the directories $T/NAME/b1 ... of the bricks. Ports are
-# chosen per volume, all on 127.0.0.1 of one host, unless --hosts gives an address per brick.
+# writes $T/NAME/brick1.vol ..., $T/NAME/client.vol and $T/NAME/shd.vol (of a heal daemon) and makes the directories
+# $T/NAME/b1 ... of the bricks. Ports are chosen per volume, all on 127.0.0.1 of one host, unless --hosts gives an address
+# per brick.
 #
-# --posix adds options to storage/posix, --client to every protocol/client of the client. --server-side makes each brick
+# --posix adds options to storage/posix, --client to every protocol/client of the client, --replicate to cluster/replicate
+# of client and heal daemon. --server-side makes each brick
 # process replicate over its own disk and the other's (two bricks), so that the client has only one connection, to the
 # first; client2.vol has the second.
 #
@@ -51,13 +53,14 @@ client_section() { # client_section NAME HOST PORT SUBVOLUME "OPTIONS"
 }
 
 volume() {
-    local volume_name=$1 count=$2 brick_directory server_side=0 posix= client= hosts=() base i names= pending=
+    local volume_name=$1 count=$2 brick_directory server_side=0 posix= client= replicate= hosts=() base i names= pending=
     shift 2
     while [ $# -gt 0 ]; do
         case $1 in
             --server-side) server_side=1; shift;;
             --posix) posix=$2; shift 2;;
             --client) client=$2; shift 2;;
+            --replicate) replicate=$2; shift 2;;
             --hosts) read -ra hosts <<< "$2"; shift 2;;
             *) fail "volume: no option $1"; exit 1;;
         esac
@@ -77,6 +80,7 @@ volume() {
         fi
     done
     [ $server_side = 1 ] || client_file > "$T/$volume_name/client.vol"
+    [ $server_side = 1 ] || [ "$count" = 1 ] || shd_file > "$T/$volume_name/shd.vol"
 }
 
 # The three below see the variables of volume().
@@ -87,17 +91,29 @@ brick_file() {
         "transport-type tcp;transport.socket.listen-port $((base + $1 - 1));auth.addr.brick.allow *" brick
 }
 
-client_file() {
+client_sections() {
+    names= pending=
     for ((i = 0; i < count; i++)); do
         client_section "$volume_name-client-$i" "${hosts[i]:-127.0.0.1}" $((base + i)) brick "$client"
         names+=" $volume_name-client-$i"
         pending+=${pending:+,}$volume_name-client-$i
     done
+}
+
+# As glusterd writes it.
+shd_file() {
+    client_sections
+    section "$volume_name-replicate-0" cluster/replicate "iam-self-heal-daemon yes;self-heal-daemon enable;entry-self-heal on;data-self-heal on;metadata-self-heal on;background-self-heal-count 0;afr-pending-xattr $pending;$replicate" $names
+    section "$volume_name" debug/io-stats "threads 16;log-level INFO" "$volume_name-replicate-0"
+}
+
+client_file() {
+    client_sections
     if [ "$count" = 1 ]; then
         layers "$volume_name" "${names# }" "$volume_name" "$CLIENT_LAYERS"
         return
     fi
-    section "$volume_name-replicate-0" cluster/replicate "afr-pending-xattr $pending" $names
+    section "$volume_name-replicate-0" cluster/replicate "afr-pending-xattr $pending;$replicate" $names
     layers "$volume_name" "$volume_name-replicate-0" "$volume_name" "$CLIENT_LAYERS"
 }
 

@@ -120,6 +120,7 @@ static void child_changed(struct translator *me, unsigned child, bool is_up)
     debts_pay(me);
     if (is_up)
         held_locks_replay(me, bit(child));
+    healer_child_changed(me, is_up);
     tell_parents(me);
 }
 
@@ -152,6 +153,7 @@ void children_notify(struct translator *me, unsigned child, const struct event *
         tell_parents(me);
         return;
     case EVENT_INVALIDATE: invalidated(me, event); return;
+    case EVENT_HEAL_NEEDED: healer_noticed(me); return;
     case EVENT_INODELK_CONTENTION:
     case EVENT_ENTRYLK_CONTENTION:
         if (is_our_domain(me, event))

@@ -99,7 +99,8 @@ static const struct option replicate_options[] = {
     OPT_U32("arbiter-count", struct replicate, arbiter_count, .def = "0", .max = 1,
             .help = "1: the last child holds names and attributes, no data"),
     OPT_STR("thin-arbiter", struct replicate, thin_arbiter),
-    OPT_U32("shd-max-threads", struct replicate, shd_max_threads, .def = "1", .min = 1, .max = 64, .live = true),
+    OPT_U32("shd-max-threads", struct replicate, shd_max_threads, .def = "8", .min = 1, .max = 64, .live = true,
+            .help = "heals at once in a heal daemon; GlusterFS's default is 1"),
     OPT_U32("shd-wait-qlength", struct replicate, shd_wait_length, .def = "1024", .min = 1, .max = 655536,
             .live = true),
     OPT_IGNORED("locking-scheme", .help = "heal locks what it works on"),
@@ -188,7 +189,7 @@ static int replicate_init(struct translator *me, struct error *err)
         s->arbiter = bit(s->child_count - 1);
     choose_quorum(me);
     s->arbiter_data = buf_copy(&arbiter_byte, 1);
-    if (!s->arbiter_data)
+    if (!s->arbiter_data || healer_init(me) < 0)
         return -ENOMEM;
     return counters_init(me, err);
 }
@@ -196,12 +197,13 @@ static int replicate_init(struct translator *me, struct error *err)
 static FIBER int replicate_start(struct translator *me, struct error *err)
 {
     children_start(me);
-    return 0;
+    return healer_start(me);
 }
 
 static FIBER void replicate_stop(struct translator *me)
 {
     timer_stop(&replicate_of(me)->first_report);
+    healer_stop(me);
     sessions_stop(me);
     debts_forget(me);
 }
@@ -211,9 +213,16 @@ static void replicate_fini(struct translator *me)
     struct replicate *s = replicate_of(me);
 
     timer_stop(&s->first_report);
+    healer_fini(me);
     counters_done(s);
     buf_unref(s->arbiter_data);
     s->arbiter_data = NULL;
+}
+
+static void options_changed(struct translator *me)
+{
+    choose_quorum(me);
+    healer_reconfigured(me);
 }
 
 /* ---- statedump ---- */
@@ -262,6 +271,7 @@ static void replicate_dump(struct translator *me, struct dump *out)
     dump_printf(out, "quorum-failures", "%llu", (unsigned long long)s->quorum_failures);
     dump_printf(out, "read-failovers", "%llu", (unsigned long long)s->failovers);
     dump_printf(out, "refreshes", "%llu", (unsigned long long)s->refreshes);
+    healer_dump(me, out);
 }
 
 /* ---- class ---- */
@@ -279,7 +289,7 @@ const struct translator_class replicate_class = {
     .start = replicate_start,
     .stop = replicate_stop,
     .fini = replicate_fini,
-    .reconfigured = choose_quorum,
+    .reconfigured = options_changed,
     .notify = children_notify,
     .inode_forget = inode_state_forget,
     .fd_release = fd_state_release,

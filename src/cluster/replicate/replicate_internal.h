@@ -11,6 +11,7 @@
  *   transaction.c  one change: join sessions, ask all, account for failures, answer; data.c metadata.c entry.c use it
  *   known.c        which children may serve an inode, and finding out; read.c picks one
  *   lookup.c listing.c fds.c xattr.c applock.c   the remaining operations
+ *   heal_queue.c heal_crawl.c heal_walk.c heal_daemon.c   when heal runs (healer_internal.h)
  *   heldlocks.c    POSIX locks that were granted, and putting them back on children that lack them
  *
  * Nouns. A `session` belongs to one inode and one class of change and covers the whole inode (data), its attributes
@@ -94,6 +95,7 @@ struct replicate {
     uint64_t clock;         /* ticks whenever a child was found bad for an inode */
     bool times_are_sent;    /* features/utime is above: bricks do not set times by their own clocks */
     uint32_t heals_pending; /* children that said so, or have not yet said no */
+    struct healer *healer;
 
     /* ready-made extra data, never changed after init */
     struct dict *ask;         /* for lookup and stat: all counters and lock counts */
@@ -403,6 +405,20 @@ void txn_free(struct txn *txn);
 DEFINE_SCOPED(txn_free, struct txn)
 /* Adds a claim: entries of `directory` (name NULL = all), or data [start, end) or attributes of an inode. */
 struct claim *txn_claim(struct txn *txn, struct inode *inode, enum change change);
+
+/* ---- when heal runs (healer_internal.h) ---- */
+
+struct healer;
+int healer_init(struct translator *me);
+int healer_start(struct translator *me);
+FIBER void healer_stop(struct translator *me);
+void healer_fini(struct translator *me);
+void healer_dump(struct translator *me, struct dump *out);
+void healer_child_changed(struct translator *me, bool is_up);
+void healer_noticed(struct translator *me); /* a brick says that something was added to its index */
+void healer_reconfigured(struct translator *me);
+/* A client saw that a copy of the inode is behind: heals it in the background, if the options say so. */
+void heal_soon(struct translator *me, const struct inode *inode);
 
 /* ---- reads (read.c) ---- */
 
