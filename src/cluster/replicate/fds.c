@@ -181,7 +181,7 @@ FIBER int replicate_open(struct translator *me, struct call *call, const struct 
     if (ret != 0)
         return ret;
     if (q->inode->type != S_IFDIR && !(known.data && known.metadata))
-        return known_none(me, q->inode, &known, known.data ? "metadata" : "data");
+        return known_none(me, call, q->inode, &known, known.data ? "metadata" : "data");
     own.flags &= ~(uint32_t)O_TRUNC;
     if (!(q->flags & O_TRUNC) && !q->xdata)
         return open_told(me, call, &own, &known, r);

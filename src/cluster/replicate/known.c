@@ -181,9 +181,10 @@ static bool is_at_work(const struct inode_state *state, const struct testimony *
     return state->session[contents] || state->session[CHANGE_METADATA] || anybody_locks(t);
 }
 
-static void judge(struct translator *me, struct inode_state *state, const struct testimony *t, uint32_t type,
+static void judge(struct translator *me, struct inode *inode, const struct testimony *t, uint32_t type,
                   struct known *ret)
 {
+    struct inode_state *state = inode_state(me, inode);
     struct replicate *s = replicate_of(me);
     enum change contents = type == S_IFDIR ? CHANGE_ENTRY : CHANGE_DATA;
     bool busy = is_at_work(state, t, contents);
@@ -204,6 +205,9 @@ static void judge(struct translator *me, struct inode_state *state, const struct
     ret->metadata = unmarked_ones(ret->metadata, &a, busy);
     if (!busy)
         ret->metadata = usual_attributes(t, ret->metadata);
+    if (ret->accused & s->up)
+        heal_soon(me, inode);
+    split_brain_apply(me, inode, type, fit, ret);
 }
 
 void known_judge(struct translator *me, struct inode *inode, const struct testimony *t, struct known *ret)
@@ -219,7 +223,7 @@ void known_judge(struct translator *me, struct inode *inode, const struct testim
     if (!type)
         type = iatt_type(&t->fan->list[mask_first(t->ok)].r.stat);
     note_heals(s, t);
-    judge(me, state, t, type, ret);
+    judge(me, inode, t, type, ret);
     is_current = t->generation == s->generation && t->asked_at >= state->known.changed_at;
     ret->changed_at = state->known.changed_at;
     ret->generation = is_current && children_quorum(me, t->ok) == 0 ? s->generation : 0;
@@ -272,6 +276,7 @@ FIBER int known_get(struct translator *me, struct call *call, struct inode *inod
 
     if (!state)
         return -ENOMEM;
+    (void)split_brain_is_chosen(me, inode); /* a choice whose time is over changes what is known */
     if (!ask_again && known_is_fresh(me, inode)) {
         *ret = state->known;
         ret->is_just_asked = false;
@@ -288,33 +293,4 @@ FIBER int known_get(struct translator *me, struct call *call, struct inode *inod
             return r;
         }
     }
-}
-
-static void list_names(struct translator *me, uint32_t children, char *text, size_t size_bytes)
-{
-    size_t len = 0;
-
-    text[0] = 0;
-    for_each_child(i, children)
-    {
-        int n = snprintf(text + len, size_bytes - len, "%s%s", len ? "," : "", me->children[i]->name);
-
-        if (n < 0 || (size_t)n >= size_bytes - len)
-            return;
-        len += (size_t)n;
-    }
-}
-
-int known_none(struct translator *me, const struct inode *inode, const struct known *known, const char *what)
-{
-    char names[512];
-
-    if (known->arbiter_is_good)
-        return -ENOTCONN;
-    list_names(me, known->accused, names, sizeof(names));
-    TLOG(me, LOG_ERROR, "split-brain",
-         "gfid=%s type=%s children=%s: each copy is recorded as behind another, so none can be trusted; choose one "
-         "with the heal command's split-brain forms",
-         GFID_TEXT(&inode->gfid), what, names);
-    return -EIO;
 }

@@ -3,7 +3,10 @@
  * By name, the children that nobody blames for the entries of the directory decide whether the name exists and which
  * inode it is. Where they differ, a change is under way (somebody holds the directory's lock) or was cut off; then a
  * name that enough of them have exists. Two good children that hold different inodes under one name cannot be served.
+ * What no record explains (a name that one good child lacks, holds without a gfid, or with another inode) is healed at
+ * once, for nothing else would.
  */
+#include "cluster/replicate/heal.h"
 #include "cluster/replicate/replicate_internal.h"
 #include "core/mem.h"
 
@@ -12,8 +15,10 @@ struct look {
     struct call *call;
     const struct request *q;
     struct fan *fan;
-    uint32_t ok, absent; /* succeeded; said ENOENT */
-    uint32_t voters;     /* children whose word counts for names of this directory */
+    uint32_t ok, absent;     /* succeeded; said ENOENT */
+    uint32_t voters;         /* children whose word counts for names of this directory */
+    unsigned clash[2];       /* two of them that hold different inodes, where decide() ended with that */
+    bool clashes, is_uneven; /* uneven: voters differ although nobody is at work */
     uint64_t generation, asked_at;
 };
 
@@ -71,16 +76,25 @@ static uint32_t agreeing(const struct look *l, uint32_t among, unsigned like)
     return same;
 }
 
-static int log_mismatch(const struct look *l, unsigned a, unsigned b)
+static int mismatch(struct look *l, unsigned a, unsigned b)
 {
+    l->clashes = true;
+    l->clash[0] = a;
+    l->clash[1] = b;
+    return -EIO;
+}
+
+static void log_mismatch(const struct look *l)
+{
+    unsigned a = l->clash[0], b = l->clash[1];
     const struct iatt *x = &l->fan->list[a].r.stat, *y = &l->fan->list[b].r.stat;
 
     TLOG(l->me, LOG_ERROR, "name-mismatch",
-         "parent=%s name=%s child=%s gfid=%s type=%o child=%s gfid=%s type=%o: one name, two inodes; choose one with "
-         "the heal command's split-brain forms",
+         "parent=%s name=%s child=%s gfid=%s type=%o size=%llu mtime=%lld child=%s gfid=%s type=%o size=%llu "
+         "mtime=%lld: one name, two inodes; \"mortar-heal ... resolve source-brick HOST:BRICK PATH\" takes one",
          l->q->parent ? GFID_TEXT(&l->q->parent->gfid) : "-", l->q->name ? l->q->name : "-", l->me->children[a]->name,
-         GFID_TEXT(&x->gfid), iatt_type(x), l->me->children[b]->name, GFID_TEXT(&y->gfid), iatt_type(y));
-    return -EIO;
+         GFID_TEXT(&x->gfid), iatt_type(x), (unsigned long long)x->size, (long long)x->mtime, l->me->children[b]->name,
+         GFID_TEXT(&y->gfid), iatt_type(y), (unsigned long long)y->size, (long long)y->mtime);
 }
 
 static int log_undecided(const struct look *l)
@@ -138,13 +152,14 @@ static FIBER int decide(struct look *l)
         yes = l->ok;
         no = l->absent;
     }
+    l->is_uneven = yes && no && !parent_is_locked(l);
     if (!yes)
         return -ENOENT;
     like = mask_first(yes);
     same = agreeing(l, yes, like);
     if (same != yes) {
         if (!parent_is_locked(l))
-            return log_mismatch(l, like, mask_first(yes & ~same));
+            return mismatch(l, like, mask_first(yes & ~same));
         /* A rename over the name is under way: the side that has enough children is it. */
         for_each_child(i, yes)
         {
@@ -208,7 +223,7 @@ static int make_answer(struct look *l, struct reply *r)
     return counters_hide(s, l->q->xdata, &r->xdata);
 }
 
-static FIBER int look(struct look *l, struct reply *r)
+static FIBER int ask_all(struct look *l)
 {
     struct replicate *s = replicate_of(l->me);
     SCOPED(dict_unref) struct dict *xdata = counters_ask(s, l->q->xdata);
@@ -229,8 +244,38 @@ static FIBER int look(struct look *l, struct reply *r)
     if (any_gfid_changed(l))
         return -ESTALE;
     ret = enough_answers(l);
-    if (ret == 0)
-        ret = decide(l);
+    return ret == 0 ? decide(l) : ret;
+}
+
+/* Is the name as it should not be, with no record of why? Whoever heals or resolves looks without this. */
+static bool wants_name_heal(const struct look *l)
+{
+    return l->fan && l->q->name && l->q->parent && l->call->pid >= 0 && !is_private(l->call, l->q) &&
+           (l->clashes || l->is_uneven || fan_failed_with(l->fan, -ENODATA)) &&
+           heal_is_enough(l->me, replicate_of(l->me)->up);
+}
+
+/* True: something was healed, look again. */
+static FIBER bool heal_this_name(struct look *l)
+{
+    SCOPED(heal_report_free) struct heal_report *report = heal_report_new();
+    struct heal_how how = { .flags = 0 };
+
+    return report && heal_name(l->me, l->call, l->q->parent, l->q->name, &how, report, NULL) == 0 &&
+           report->class[CHANGE_ENTRY].names_fixed > 0;
+}
+
+static FIBER int look(struct look *l, struct reply *r)
+{
+    int ret = ask_all(l);
+
+    if (wants_name_heal(l) && heal_this_name(l)) {
+        fan_free(l->fan);
+        *l = (struct look) { .me = l->me, .call = l->call, .q = l->q };
+        ret = ask_all(l);
+    }
+    if (ret == -EIO && l->clashes)
+        log_mismatch(l);
     return ret < 0 ? ret : make_answer(l, r);
 }
 

@@ -2,7 +2,7 @@
 #include "cluster/replicate/replicate_internal.h"
 #include <sys/xattr.h>
 
-/* Not private names, not our virtual ones. 0 or the refusal. */
+/* Not private names. 0 or the refusal. */
 static int check_names(const struct replicate *s, const struct request *q)
 {
     const struct dict_value *value;
@@ -14,8 +14,7 @@ static int check_names(const struct replicate *s, const struct request *q)
     if (q->op != OP_SETXATTR)
         return 0;
     while (dict_next(q->xattrs, &at, &name, &value)) {
-        if (counters_is_key(s, name) || strcmp(name, "trusted.add-brick") == 0 ||
-            strcmp(name, "trusted.replace-brick") == 0)
+        if (counters_is_key(s, name))
             return -EPERM;
     }
     return 0;
@@ -33,7 +32,7 @@ FIBER int replicate_attributes(struct translator *me, struct call *call, const s
     SCOPED(txn_free) struct txn *txn = NULL;
     int ret = check_names(replicate_of(me), q);
 
-    if (ret < 0)
+    if (ret < 0 || split_brain_set(me, call, q, &ret))
         return ret;
     txn = txn_new(me, call, q, CHANGE_METADATA);
     if (!txn)

@@ -200,7 +200,7 @@ static bool needs_proof(struct translator *me, const struct request *q, const st
 {
     struct replicate *s = replicate_of(me);
 
-    if (!s->verify_reads || known->is_just_asked)
+    if (!s->verify_reads || known->is_just_asked || split_brain_is_chosen(me, q->inode))
         return false;
     /* Holding the lock, we would know. */
     if (q->op == OP_READ || q->op == OP_SEEK)
@@ -266,9 +266,9 @@ static FIBER int read_from(struct translator *me, struct call *call, const struc
         int asked;
 
         if (!from && ret)
-            return ret == -ESTALE && !readable_for(known, q->op) ? known_none(me, q->inode, known, "data") : ret;
+            return ret == -ESTALE && !readable_for(known, q->op) ? known_none(me, call, q->inode, known, "data") : ret;
         if (!from)
-            return known_none(me, q->inode, known, q->op == OP_STAT ? "metadata" : "data");
+            return known_none(me, call, q->inode, known, q->op == OP_STAT ? "metadata" : "data");
         child = read_choose(me, call, q->inode, from);
         ret = ask_child_proven(me, child, call, q, known, r);
         if (ret >= 0 || !is_worth_another(ret) || scope_check(&call->scope, me->env) < 0)
@@ -339,5 +339,5 @@ FIBER int replicate_stat(struct translator *me, struct call *call, const struct 
     if (q->inode->type != S_IFDIR && !known.arbiter_is_good && (known.seen & ~s->arbiter & s->up))
         return ask_child(me, mask_first(known.metadata ? known.metadata : known.seen & ~s->arbiter & s->up), call, q,
                          r);
-    return known.metadata ? read_from(me, call, q, &known, r) : known_none(me, q->inode, &known, "metadata");
+    return known.metadata ? read_from(me, call, q, &known, r) : known_none(me, call, q->inode, &known, "metadata");
 }

@@ -177,6 +177,7 @@ static int replicate_init(struct translator *me, struct error *err)
     s->all = mask_all(s->child_count);
     s->heals_pending = s->all;
     s->generation = 1;
+    s->choice_timeout_s = SPLIT_BRAIN_CHOICE_S;
     s->next_owner = env_random_u64(me->env);
     list_init(&s->sessions);
     list_init(&s->debts);

@@ -11,6 +11,7 @@
  *   transaction.c  one change: join sessions, ask all, account for failures, answer; data.c metadata.c entry.c use it
  *   known.c        which children may serve an inode, and finding out; read.c picks one
  *   lookup.c listing.c fds.c xattr.c applock.c   the remaining operations
+ *   split_brain.c  refusing what no copy can answer, virtual xattrs to end it
  *   heal_queue.c heal_crawl.c heal_walk.c heal_daemon.c   when heal runs (healer_internal.h)
  *   heldlocks.c    POSIX locks that were granted, and putting them back on children that lack them
  *
@@ -24,16 +25,17 @@
 #include "cluster/replicate/result.h"
 #include "graph/translator.h"
 
-#define SESSIONS_MAX        4096 /* open at once; past it the one idle for longest is closed */
-#define HOLD_CONTENDED_MS   20   /* how long a session that another client waits for goes on admitting changes */
-#define IDLE_CONTENDED_MS   2    /* and how long it waits for a next one */
-#define MUTE_AGE_MAX_MS     100  /* a session of a directory on mute children ends after so long */
-#define MUTE_IDLE_MAX_MS    20   /* or without a change for so long */
-#define END_TOGETHER_MS     16   /* idle sessions of files end in steps of this */
-#define IDLE_RELEASED_MS    100  /* how long a session is kept after the last descriptor was closed */
-#define SESSION_AGE_MAX_MS  5000 /* a busy session gives way this often even when no notice of contention came */
-#define DATA_LOCK_LENGTH    0
-#define METADATA_LOCK_START ((uint64_t)INT64_MAX - 1)
+#define SESSIONS_MAX         4096 /* open at once; past it the one idle for longest is closed */
+#define HOLD_CONTENDED_MS    20   /* how long a session that another client waits for goes on admitting changes */
+#define IDLE_CONTENDED_MS    2    /* and how long it waits for a next one */
+#define MUTE_AGE_MAX_MS      100  /* a session of a directory on mute children ends after so long */
+#define MUTE_IDLE_MAX_MS     20   /* or without a change for so long */
+#define END_TOGETHER_MS      16   /* idle sessions of files end in steps of this */
+#define IDLE_RELEASED_MS     100  /* how long a session is kept after the last descriptor was closed */
+#define SESSION_AGE_MAX_MS   5000 /* a busy session gives way this often even when no notice of contention came */
+#define SPLIT_BRAIN_CHOICE_S 300 /* for how long a user's choice holds; replica.split-brain-choice-timeout changes it */
+#define DATA_LOCK_LENGTH     0
+#define METADATA_LOCK_START  ((uint64_t)INT64_MAX - 1)
 
 /* ---- state ---- */
 
@@ -96,6 +98,7 @@ struct replicate {
     bool times_are_sent;    /* features/utime is above: bricks do not set times by their own clocks */
     uint32_t heals_pending; /* children that said so, or have not yet said no */
     struct healer *healer;
+    uint32_t choice_timeout_s; /* split_brain.c */
 
     /* ready-made extra data, never changed after init */
     struct dict *ask;         /* for lookup and stat: all counters and lock counts */
@@ -231,7 +234,9 @@ struct inode_state {
     uint64_t held_version;  /* raised whenever `held` changes */
     bool was_absent;        /* the last name looked up in this directory was not there */
     bool absent_after[2];   /* nor was the one that came after a name that was there, or after one that was not */
-    bool was_locked;        /* somebody asked for a POSIX lock through us: a close has to tell the children */
+    uint32_t choice;        /* child a user wants it served from (split_brain.c), as a mask, or 0 */
+    uint64_t choice_until_ns;
+    bool was_locked; /* somebody asked for a POSIX lock through us: a close has to tell the children */
 };
 
 /* Made on first use; NULL for lack of memory. */
@@ -255,9 +260,20 @@ void known_forget(struct translator *me, struct inode *inode);
 /* Up-to-date knowledge, asking all children if need be. 0, -ENOTCONN (too few answer), or what they answered. */
 FIBER int known_get(struct translator *me, struct call *call, struct inode *inode, struct fd *fd, bool ask_again,
                     struct known *ret);
-/* Nobody may serve this: -EIO (split brain, logged) or -ENOTCONN (the good copy is out of reach). */
-int known_none(struct translator *me, const struct inode *inode, const struct known *known, const char *what);
+/* Nobody may serve this: -EIO (split brain, logged with what the copies look like and how to end it) or -ENOTCONN (the
+ * good copy is out of reach). In split_brain.c. */
+FIBER int known_none(struct translator *me, struct call *call, struct inode *inode, const struct known *known,
+                     const char *what);
 bool known_is_fresh(struct translator *me, struct inode *inode);
+
+/* ---- split brain (split_brain.c) ---- */
+
+/* Does q set a virtual xattr of this translator? Then *ret is the result. */
+FIBER bool split_brain_set(struct translator *me, struct call *call, const struct request *q, int *ret);
+/* Has a user chosen the child that serves this inode, and is its time not over? */
+bool split_brain_is_chosen(struct translator *me, struct inode *inode);
+/* What nobody may serve is served by the chosen child, if it is among `ok`. */
+void split_brain_apply(struct translator *me, struct inode *inode, uint32_t type, uint32_t ok, struct known *known);
 
 /* ---- sessions ---- */
 

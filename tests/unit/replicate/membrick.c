@@ -468,6 +468,15 @@ static void drop_entry(struct mem_store *store, struct mem_entry *e)
         node_free(n);
 }
 
+void mem_drop_name(struct mem_store *store, const struct gfid *parent, const char *name)
+{
+    struct mem_node *dir = mem_find(store, parent);
+    struct mem_entry *e = dir ? entry_of(dir, name) : NULL;
+
+    if (e)
+        drop_entry(store, e);
+}
+
 static int do_remove(struct mem_brick *b, const struct request *q)
 {
     struct mem_node *dir = mem_find(b->store, &q->parent->gfid), *n;

@@ -57,6 +57,8 @@ struct mem_node *mem_find(struct mem_store *store, const struct gfid *gfid);
 /* The inode is another one from now on. */
 void mem_rename_gfid(struct mem_store *store, struct mem_node *n, const struct gfid *gfid);
 struct mem_node *mem_name(struct mem_store *store, const struct gfid *parent, const char *name);
+/* Takes the name away behind everybody's back. */
+void mem_drop_name(struct mem_store *store, const struct gfid *parent, const char *name);
 /* Counter of an xattr: index 0 data, 1 metadata, 2 entry. Absent: 0. */
 int32_t mem_counter(struct mem_store *store, const struct gfid *gfid, const char *key, int index);
 void mem_set_counter(struct mem_store *store, const struct gfid *gfid, const char *key, int index, int32_t value);

@@ -187,7 +187,8 @@ FIBER_TEST(split_brain_reads_fail_and_are_named)
     mem_set_counter(w.b[1]->store, &w.file->gfid, PENDING(0), DATA, 1);
     world_quiet(&w);
     assert_int_equal(-EIO, world_read(&w, text, sizeof(text)));
-    assert_logged(t, "children=c0,c1");
+    assert_logged(t, "copies=c0(size=0,mtime=0.000000000),c1(size=0,mtime=0.000000000)");
+    assert_logged(t, "resolve source-brick");
     assert_int_equal(-EIO, world_write(&w, 0, "x"));
     assert_int_equal(-EIO, ask(&w, OP_OPEN, .inode = w.file, .fd = w.fd));
     assert_int_equal(0, world_lookup(&w, "file"));
@@ -196,6 +197,77 @@ FIBER_TEST(split_brain_reads_fail_and_are_named)
     const char *status;
     assert_int_equal(0, dict_get_str(w.r->xattrs, "replica.split-brain-status", &status));
     assert_string_equal("data-split-brain:yes    metadata-split-brain:no    Choices:c0,c1", status);
+    world_close(&w);
+}
+
+static FIBER int set_virtual(struct world *w, const char *name, const char *value)
+{
+    SCOPED(dict_unref) struct dict *d = dict_new();
+
+    assert_int_equal(0, dict_set_bin(d, name, value, strlen(value)));
+    return ask(w, OP_SETXATTR, .inode = w->file, .xattrs = d);
+}
+
+static void split_file(struct world *w, struct test *t)
+{
+    world_open(w, t, 2, "");
+    assert_int_equal(3, world_write(w, 0, "old"));
+    world_quiet(w);
+    mem_set_counter(w->b[0]->store, &w->file->gfid, PENDING(1), DATA, 1);
+    mem_set_counter(w->b[1]->store, &w->file->gfid, PENDING(0), DATA, 1);
+}
+
+SIM_TEST(in_split_brain_a_chosen_copy_is_served_for_a_while)
+{
+    struct world w;
+    char text[8];
+
+    split_file(&w, t);
+    assert_int_equal(-EINVAL, set_virtual(&w, "replica.split-brain-choice", "nobody"));
+    assert_int_equal(-EIO, world_read(&w, text, sizeof(text)));
+    assert_int_equal(0, set_virtual(&w, "replica.split-brain-choice-timeout", "1"));
+    assert_int_equal(0, set_virtual(&w, "replica.split-brain-choice", "c1"));
+    assert_int_equal(3, world_read(&w, text, sizeof(text)));
+    assert_int_equal(0, fiber_sleep_ms(NULL, 61000));
+    assert_int_equal(-EIO, world_read(&w, text, sizeof(text)));
+    assert_int_equal(0, set_virtual(&w, "replica.split-brain-choice", "c0"));
+    assert_int_equal(3, world_read(&w, text, sizeof(text)));
+    assert_int_equal(0, set_virtual(&w, "replica.split-brain-choice", "none"));
+    assert_int_equal(-EIO, world_read(&w, text, sizeof(text)));
+    w.call.uid = 5;
+    assert_int_equal(-EPERM, set_virtual(&w, "replica.split-brain-choice", "c0"));
+    world_close(&w);
+}
+
+SIM_TEST(without_split_brain_there_is_nothing_to_choose)
+{
+    struct world w;
+
+    world_open(&w, t, 2, "");
+    assert_int_equal(-EINVAL, set_virtual(&w, "replica.split-brain-choice", "c0"));
+    assert_int_equal(-EINVAL, set_virtual(&w, "replica.split-brain-heal-finalize", "c0"));
+    assert_int_equal(-EINVAL, set_virtual(&w, "replica.split-brain-nonsense", "c0"));
+    world_close(&w);
+}
+
+SIM_TEST(only_the_management_says_that_a_brick_lacks_everything)
+{
+    SCOPED(dict_unref) struct dict *d = dict_new();
+    struct world w;
+
+    world_open(&w, t, 3, "    option granular-entry-heal on\n");
+    assert_int_equal(0, dict_set_str(d, "trusted.add-brick", "c2"));
+    assert_int_equal(-EPERM, ask(&w, OP_SETXATTR, .inode = w.root, .xattrs = d));
+    w.call.pid = PID_ADD_REPLICA;
+    assert_int_equal(-EPERM, ask(&w, OP_SETXATTR, .inode = w.file, .xattrs = d));
+    assert_int_equal(0, ask(&w, OP_SETXATTR, .inode = w.root, .xattrs = d));
+    world_quiet(&w);
+    for (unsigned i = 0; i < 2; i++) {
+        for (int n = 0; n < 3; n++)
+            assert_int_equal(1, counter(&w, i, &gfid_root, PENDING(2), n));
+        assert_int_equal(0, counter(&w, i, &gfid_root, DIRTY, ENTRY));
+    }
+    assert_int_equal(0, counter(&w, 2, &gfid_root, PENDING(2), ENTRY));
     world_close(&w);
 }
 
@@ -234,6 +306,9 @@ int main(void)
         cmocka_unit_test(below_quorum_nothing_goes),
         cmocka_unit_test(a_pair_without_quorum_goes_on_with_one),
         cmocka_unit_test(split_brain_reads_fail_and_are_named),
+        cmocka_unit_test(in_split_brain_a_chosen_copy_is_served_for_a_while),
+        cmocka_unit_test(without_split_brain_there_is_nothing_to_choose),
+        cmocka_unit_test(only_the_management_says_that_a_brick_lacks_everything),
         cmocka_unit_test(two_clients_take_turns),
     };
 

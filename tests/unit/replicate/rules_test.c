@@ -165,10 +165,37 @@ SIM_TEST(one_name_with_two_inodes_is_refused)
 {
     struct world w;
 
-    world_open(&w, t, 3, "");
+    world_open(&w, t, 2, "");
     give_other_gfid(1, "file", w.root, 80);
     assert_int_equal(-EIO, world_lookup(&w, "file"));
     assert_logged(t, "one name, two inodes");
+    assert_logged(t, "resolve source-brick");
+    world_close(&w);
+}
+
+SIM_TEST(a_name_that_most_agree_on_is_healed_by_who_looks)
+{
+    const struct gfid was = test_gfid(3);
+    struct world w;
+
+    world_open(&w, t, 3, "");
+    world_quiet(&w);
+    give_other_gfid(1, "file", w.root, 80);
+    assert_int_equal(0, world_lookup(&w, "file"));
+    assert_true(gfid_equal(&w.file->gfid, &w.r->stat.gfid));
+    assert_true(gfid_equal(&was, &mem_name(&mem_stores[1], &w.root->gfid, "file")->gfid));
+    world_close(&w);
+}
+
+SIM_TEST(a_name_that_one_lacks_without_a_record_is_healed_by_who_looks)
+{
+    struct world w;
+
+    world_open(&w, t, 3, "");
+    world_quiet(&w);
+    mem_drop_name(&mem_stores[2], &w.root->gfid, "file");
+    assert_int_equal(0, world_lookup(&w, "file"));
+    assert_non_null(mem_name(&mem_stores[2], &w.root->gfid, "file"));
     world_close(&w);
 }
 
@@ -489,6 +516,8 @@ int main(void)
         cmocka_unit_test(missed_names_are_recorded_one_by_one),
         cmocka_unit_test(a_name_only_on_a_copy_that_is_behind_is_not_there),
         cmocka_unit_test(one_name_with_two_inodes_is_refused),
+        cmocka_unit_test(a_name_that_most_agree_on_is_healed_by_who_looks),
+        cmocka_unit_test(a_name_that_one_lacks_without_a_record_is_healed_by_who_looks),
         cmocka_unit_test(another_inode_on_a_copy_that_is_behind_is_ignored),
         cmocka_unit_test(private_names_of_the_root_are_hidden),
         cmocka_unit_test(counters_are_nobodys_business),
