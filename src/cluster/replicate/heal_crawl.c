@@ -339,7 +339,8 @@ static FIBER void wait_for_work(struct healer *h, uint64_t until_ns)
     struct scope limit;
 
     scope_init(&limit, until_ns);
-    (void)waitq_wait(&h->wake, &limit); /* why it ended shows in h */
+    if (waitq_wait(&h->wake, &limit) == -ESHUTDOWN) /* this process ends: nobody would call healer_stop */
+        h->is_stopping = true;
     scope_done(&limit);
 }
 
