@@ -172,6 +172,16 @@ int stream_fd(const struct stream *s)
     return s->env->ops->fd(s);
 }
 
+void stream_set_options(struct stream *s, const struct stream_options *options)
+{
+    s->env->ops->set_options(s, options);
+}
+
+uint64_t stream_silent_ms(const struct stream *s)
+{
+    return s->env->ops->silent_ms(s);
+}
+
 size_t stream_unacked_bytes(const struct stream *s)
 {
     return s->env->ops->unacked(s);

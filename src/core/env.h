@@ -93,6 +93,11 @@ const char *stream_local_name(const struct stream *s);
 bool stream_peer_address(const struct stream *s, char host[static 64], uint16_t *ret_port);
 /* The connection's file descriptor in the real env (for passing descriptors), -1 in the simulator. */
 int stream_fd(const struct stream *s);
+/* For a connection that came in (stream_connect takes them as an argument). Zeros leave what there is. */
+void stream_set_options(struct stream *s, const struct stream_options *options);
+/* For how long nothing at all has come from the other side's kernel although it owes an acknowledgement, of data or of
+ * the kernel's own probes; 0: it owes nothing, or that is not known. */
+uint64_t stream_silent_ms(const struct stream *s);
 /* Bytes taken by a write that the other side's kernel has not acknowledged yet; 0 where that is not known. */
 size_t stream_unacked_bytes(const struct stream *s);
 

@@ -46,6 +46,8 @@ struct env_ops {
     void (*shutdown)(struct stream *s);
     void (*close)(struct stream *s);
     int (*fd)(const struct stream *s);
+    void (*set_options)(struct stream *s, const struct stream_options *options);
+    uint64_t (*silent_ms)(const struct stream *s);
     size_t (*unacked)(const struct stream *s);
     int (*listen)(struct env *env, const struct address *at, int backlog, accept_fn on_accept, void *arg,
                   struct listener **ret_listener);

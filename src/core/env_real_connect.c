@@ -100,27 +100,6 @@ static FIBER int resolve(struct env *env, const struct address *to, struct scope
 
 /* ---- sockets ---- */
 
-static void set_options(int fd, const struct stream_options *o)
-{
-    int on = 1;
-    int time_s = (int)o->keepalive_time_s;
-    int interval_s = (int)o->keepalive_interval_s;
-    int count = (int)o->keepalive_count;
-    unsigned user_timeout_ms = o->user_timeout_s * 1000U;
-
-    /* These are refinements: a kernel that refuses one still gives a working connection. */
-    if (time_s || interval_s || count)
-        setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    if (time_s)
-        setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &time_s, sizeof(time_s));
-    if (interval_s)
-        setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
-    if (count)
-        setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
-    if (user_timeout_ms)
-        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof(user_timeout_ms));
-}
-
 /* Binds to that port of any address of the family. */
 static int bind_port(int fd, int family, uint16_t port)
 {
@@ -201,7 +180,7 @@ static FIBER int connect_address(struct env *env, const struct addrinfo *a, cons
 
     if (fd < 0)
         return -errno;
-    set_options(fd, options);
+    real_socket_options(fd, options);
     if (*port && bind_privileged(fd, a->ai_family, port) < 0)
         *port = 0; /* any port, then */
     return finish_connect(env, fd, false, begin_connect(fd, a->ai_addr, a->ai_addrlen), scope, ret_stream);

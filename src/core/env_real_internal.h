@@ -84,6 +84,9 @@ void real_shutdown(struct stream *s);
 void real_close(struct stream *s);
 int real_fd(const struct stream *s);
 size_t real_unacked(const struct stream *s);
+uint64_t real_silent_ms(const struct stream *s);
+void real_socket_options(int fd, const struct stream_options *o);
+void real_set_options(struct stream *s, const struct stream_options *o);
 
 FIBER int real_connect(struct env *env, const struct address *to, const struct stream_options *options,
                        struct scope *scope, struct stream **ret_stream);

@@ -141,6 +141,45 @@ size_t real_unacked(const struct stream *s)
     return (size_t)MAX(bytes, 0);
 }
 
+void real_socket_options(int fd, const struct stream_options *o)
+{
+    int on = 1;
+    int time_s = (int)o->keepalive_time_s;
+    int interval_s = (int)o->keepalive_interval_s;
+    int count = (int)o->keepalive_count;
+    unsigned user_timeout_ms = o->user_timeout_s * 1000U;
+
+    /* These are refinements: a kernel that refuses one still gives a working connection. */
+    if (time_s || interval_s || count)
+        setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    if (time_s)
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &time_s, sizeof(time_s));
+    if (interval_s)
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
+    if (count)
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+    if (user_timeout_ms)
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof(user_timeout_ms));
+}
+
+void real_set_options(struct stream *s, const struct stream_options *o)
+{
+    if (!s->is_unix)
+        real_socket_options(real_fd(s), o);
+}
+
+uint64_t real_silent_ms(const struct stream *s)
+{
+    struct tcp_info info = { .tcpi_unacked = 0 };
+    socklen_t len = sizeof(info);
+
+    if (s->is_unix || getsockopt(real_fd(s), IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+        return 0;
+    if (info.tcpi_unacked == 0 && info.tcpi_probes == 0)
+        return 0;
+    return MIN(info.tcpi_last_ack_recv, info.tcpi_last_data_recv);
+}
+
 /* ---- reading ---- */
 
 static size_t total_bytes(const struct iovec *iov, int iov_count)

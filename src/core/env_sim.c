@@ -155,6 +155,11 @@ static int process_fd(const struct stream *s)
     return -1;
 }
 
+static void process_set_options(struct stream *s, const struct stream_options *options)
+{
+    /* what they are for, sim_silent_ms() tells without */
+}
+
 static size_t process_unacked(const struct stream *s)
 {
     return 0; /* links have no buffers of their own */
@@ -186,6 +191,8 @@ static const struct env_ops sim_ops = {
     .shutdown = sim_shutdown,
     .close = sim_close,
     .fd = process_fd,
+    .set_options = process_set_options,
+    .silent_ms = sim_silent_ms,
     .unacked = process_unacked,
     .listen = sim_listen,
     .listener_close = sim_listener_close,

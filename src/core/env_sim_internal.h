@@ -25,6 +25,7 @@ struct sim_link {
     struct list node;
     struct sim_host *a, *b;
     bool is_cut, is_held;
+    uint64_t held_at_ns;
 };
 
 struct sim {
@@ -115,6 +116,7 @@ void sim_stream_abort(struct sim_stream *s, int own_error);
 FIBER ssize_t sim_readv(struct stream *s, const struct iovec *iov, int iov_count, struct scope *scope);
 FIBER int sim_writev(struct stream *s, struct iovec *iov, int iov_count, struct scope *scope);
 ssize_t sim_try_writev(struct stream *s, const struct iovec *iov, int iov_count);
+uint64_t sim_silent_ms(const struct stream *s);
 void sim_shutdown(struct stream *s);
 void sim_close(struct stream *s);
 

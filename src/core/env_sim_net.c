@@ -406,6 +406,15 @@ ssize_t sim_try_writev(struct stream *stream, const struct iovec *iov, int iov_c
     return (ssize_t)total;
 }
 
+/* As if probes were sent all the time. */
+uint64_t sim_silent_ms(const struct stream *stream)
+{
+    const struct sim_stream *s = container_of(stream, struct sim_stream, stream);
+    const struct sim_link *l = sim_link_find(s->process->sim, s->process->host, s->peer_host);
+
+    return l && l->is_held ? (s->process->sim->now_ns - l->held_at_ns) / 1000000 : 0;
+}
+
 /* ---- faults ---- */
 
 static void notice_break(void *arg)
@@ -465,8 +474,12 @@ void sim_cut(struct sim *sim, const char *host_a, const char *host_b)
 
 void sim_hold(struct sim *sim, const char *host_a, const char *host_b)
 {
+    struct sim_link *l = get_link(sim, host_a, host_b);
+
     sim_trace(sim, "hold", 0);
-    get_link(sim, host_a, host_b)->is_held = true;
+    if (!l->is_held)
+        l->held_at_ns = sim->now_ns;
+    l->is_held = true;
 }
 
 void sim_heal(struct sim *sim, const char *host_a, const char *host_b)

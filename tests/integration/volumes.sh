@@ -1,15 +1,16 @@
 # Volume files. Sourced by lib.sh, which sets T.
 #
-#   volume NAME REPLICAS [--server-side] [--posix "KEY VALUE;KEY VALUE"] [--client "KEY VALUE;..."] [--hosts "A1 A2 ..."]
+#   volume NAME REPLICAS [--server-side] [--posix "KEY VALUE;KEY VALUE"] [--client "KEY VALUE;..."] [--server "KEY VALUE;..."]
+#               [--hosts "A1 A2 ..."]
 #
 # writes $T/NAME/brick1.vol ..., $T/NAME/client.vol and $T/NAME/shd.vol (of a heal daemon) and makes the directories
 # $T/NAME/b1 ... of the bricks. Ports are chosen per volume, all on 127.0.0.1 of one host, unless --hosts gives an address
 # per brick.
 #
-# --posix adds options to storage/posix, --client to every protocol/client of the client, --replicate to cluster/replicate
-# of client and heal daemon. --server-side makes each brick
-# process replicate over its own disk and the other's (two bricks), so that the client has only one connection, to the
-# first; client2.vol has the second.
+# --posix adds options to storage/posix, --client to every protocol/client of the client, --server to every
+# protocol/server, --replicate to cluster/replicate of client and heal daemon. --server-side makes each brick process
+# replicate over its own disk and the other's (two bricks), so that the client has only one connection, to the first;
+# client2.vol has the second.
 #
 # CLIENT_LAYERS are the translators above replication, from the bottom; BRICK_LAYERS those between storage/posix and
 # protocol/server.
@@ -53,7 +54,8 @@ client_section() { # client_section NAME HOST PORT SUBVOLUME "OPTIONS"
 }
 
 volume() {
-    local volume_name=$1 count=$2 brick_directory server_side=0 posix= client= replicate= hosts=() base i names= pending=
+    local volume_name=$1 count=$2 brick_directory server_side=0 posix= client= server= replicate= hosts=()
+    local base i names= pending=
     shift 2
     while [ $# -gt 0 ]; do
         case $1 in
@@ -61,6 +63,7 @@ volume() {
             --posix) posix=$2; shift 2;;
             --client) client=$2; shift 2;;
             --replicate) replicate=$2; shift 2;;
+            --server) server=$2; shift 2;;
             --hosts) read -ra hosts <<< "$2"; shift 2;;
             *) fail "volume: no option $1"; exit 1;;
         esac
@@ -88,7 +91,7 @@ brick_file() {
     section "$volume_name-posix" storage/posix "directory $brick_directory;$posix"
     layers "$volume_name" "$volume_name-posix" brick "$BRICK_LAYERS"
     section "$volume_name-server" protocol/server \
-        "transport-type tcp;transport.socket.listen-port $((base + $1 - 1));auth.addr.brick.allow *" brick
+        "transport-type tcp;transport.socket.listen-port $((base + $1 - 1));auth.addr.brick.allow *;$server" brick
 }
 
 client_sections() {
@@ -126,6 +129,6 @@ mirror_server_file() { # both servers list the disks in the same order, with the
     [ "$me" = 1 ] || children="$volume_name-other disk"
     section mirror cluster/replicate "afr-pending-xattr $volume_name-client-0,$volume_name-client-1" $children
     section "$volume_name-server" protocol/server \
-        "transport-type tcp;transport.socket.listen-port $((base + me - 1));auth.addr.disk.allow *;auth.addr.mirror.allow *" \
+        "transport-type tcp;transport.socket.listen-port $((base + me - 1));auth.addr.disk.allow *;auth.addr.mirror.allow *;$server" \
         disk mirror
 }

@@ -199,6 +199,7 @@ static void accept_stream(struct server *s, struct stream *stream, bool is_stand
     }
     c->peer->incoming_limit = s->outstanding_limit;
     list_add_tail(&s->connections, &c->node);
+    silence_watch(c);
     s->accepted++;
 }
 

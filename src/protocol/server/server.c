@@ -58,6 +58,14 @@ static const struct option server_options[] = {
     OPT_BOOL("strict-auth-accept", struct server, is_strict, .def = "off", .live = true,
              .help = "refuse clients that name no user"),
     OPT_BOOL("transport.socket.ssl-enabled", struct server, uses_tls, .def = "off"),
+    OPT_BOOL("transport.socket.keepalive", struct server, keeps_alive, .def = "on", .live = true,
+             .help = "the kernel asks idle clients whether they are still there"),
+    OPT_TIME("transport.socket.keepalive-time", struct server, keepalive_time_s, .def = "20", .live = true),
+    OPT_TIME("transport.socket.keepalive-interval", struct server, keepalive_interval_s, .def = "2", .live = true),
+    OPT_U32("transport.socket.keepalive-count", struct server, keepalive_count, .def = "9", .live = true),
+    OPT_TIME(
+        "transport.tcp-user-timeout", struct server, user_timeout_s, .def = "42", .max = 1013, .live = true,
+        .help = "a client whose host acknowledges nothing for this long is gone, and its locks; 0: the kernel decides"),
     OPT_IGNORED("event-threads", .help = "one thread serves all connections"),
     OPT_IGNORED("tcp-window-size", .help = "the kernel sizes windows by itself"),
     OPT_IGNORED("non-blocking-io", .help = "it always is"),
@@ -190,6 +198,7 @@ static FIBER void server_stop(struct translator *me)
         rpc_peer_disconnect(c->peer, -ESHUTDOWN);
     while (!list_empty(&s->connections))
         (void)waitq_wait(&s->ended, NULL); /* woken by the end of each connection */
+    timer_stop(&s->silence);
 }
 
 static void check_again(struct server *s)
@@ -225,6 +234,7 @@ static void server_reconfigured(struct translator *me)
     inode_table_set_limit(me->graph, s->inode_limit);
     list_for_each (c, &s->connections, node)
         c->peer->incoming_limit = s->outstanding_limit;
+    silence_reconfigured(s);
     if (s->has_dynamic_auth)
         check_again(s);
 }

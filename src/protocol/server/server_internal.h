@@ -10,6 +10,7 @@
  *   compound.c   - several in one message
  *   volfiles.c   - volume files handed out
  *   upcalls.c    - events for clients
+ *   silence.c    - clients whose host has gone without a word
  *   interest.c   - who keeps copies of what, and must hear of changes
  */
 #pragma once
@@ -31,10 +32,13 @@ struct server {
     uint32_t port, standalone_port, backlog;
     uint32_t outstanding_limit, inode_limit, anonuid, anongid, gid_timeout_s;
     bool allows_insecure, squashes_root, squashes_all, manages_gids, has_dynamic_auth, is_strict, uses_tls;
+    uint32_t keepalive_time_s, keepalive_interval_s, keepalive_count, user_timeout_s;
+    bool keeps_alive;
 
     struct listener *tcp, *local, *standalone;
     struct list connections;
-    struct waitq ended; /* stop() waits here for connections */
+    struct timer silence; /* silence.c's; runs while there are connections to watch */
+    struct waitq ended;   /* stop() waits here for connections */
     bool is_child_up;
     uint32_t caching_count; /* connections that keep copies */
     uint64_t next_id, change_number;
@@ -109,6 +113,10 @@ struct groups_cache *groups_cache_new(void) MUST_USE;
 void groups_cache_free(struct groups_cache *cache); /* accepts NULL */
 /* The call as whom the request of `cred` is done. Ends with call_done(). */
 FIBER void identity_call(struct connection *c, const struct rpc_cred *cred, struct call *call);
+
+/* silence.c */
+void silence_watch(struct connection *c); /* from its first moment until its end */
+void silence_reconfigured(struct server *s);
 
 /* interest.c */
 struct step;

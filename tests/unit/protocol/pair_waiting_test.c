@@ -116,6 +116,52 @@ SIM_TEST(a_silent_brick_is_given_up_after_the_ping_timeout)
     pair_free(p);
 }
 
+SIM_TEST(a_silent_client_is_given_up_after_the_user_timeout)
+{
+    struct pair *p = pair_new_far(t, NULL, NULL);
+
+    assert_int_equal(0, test_op(t, OP_OPEN, .inode = t->file, .fd = t->fd, .flags = O_RDWR));
+    assert_int_equal(0, fiber_sleep_ms(NULL, 123456));
+    uint64_t before_ns = env_now_ns(t->env);
+    sim_hold(t->sim, "host", "far"); /* packets are lost, no connection is reset */
+    while (leaf_count(p->leaf, OP_FLUSH) == 0 && env_now_ns(t->env) - before_ns < 100000000000ull)
+        assert_int_equal(0, fiber_sleep_ms(NULL, 10));
+    assert_in_range(env_now_ns(t->env) - before_ns, 42000000000ull, 42100000000ull);
+    sim_heal(t->sim, "host", "far");
+    pair_wait(p, false); /* it had nothing to say, and noticed nothing */
+    pair_wait(p, true);
+    assert_int_equal(0, test_op(t, OP_STAT, .inode = t->file));
+    pair_free(p);
+}
+
+SIM_TEST(how_long_a_client_may_be_silent_is_an_option)
+{
+    struct pair *p = pair_new_far(t, NULL, "option transport.tcp-user-timeout 6");
+
+    assert_int_equal(0, test_op(t, OP_OPEN, .inode = t->file, .fd = t->fd, .flags = O_RDWR));
+    sim_hold(t->sim, "host", "far");
+    assert_int_equal(0, fiber_sleep_ms(NULL, 5900));
+    assert_int_equal(0, leaf_count(p->leaf, OP_FLUSH));
+    assert_int_equal(0, fiber_sleep_ms(NULL, 200));
+    assert_int_equal(1, leaf_count(p->leaf, OP_FLUSH));
+    sim_heal(t->sim, "host", "far");
+    pair_wait(p, true);
+    pair_free(p);
+}
+
+SIM_TEST(without_a_user_timeout_only_the_kernel_decides)
+{
+    struct pair *p = pair_new_far(t, NULL, "option transport.tcp-user-timeout 0");
+
+    assert_int_equal(0, test_op(t, OP_OPEN, .inode = t->file, .fd = t->fd, .flags = O_RDWR));
+    sim_hold(t->sim, "host", "far");
+    assert_int_equal(0, fiber_sleep_ms(NULL, 500000));
+    assert_int_equal(0, leaf_count(p->leaf, OP_FLUSH));
+    sim_heal(t->sim, "host", "far");
+    pair_wait(p, true);
+    pair_free(p);
+}
+
 struct writing {
     struct test *t;
     struct buf *data;
@@ -203,6 +249,9 @@ int main(void)
         cmocka_unit_test(a_descriptor_that_comes_too_late_is_closed),
         cmocka_unit_test(an_operation_that_takes_long_is_no_silence),
         cmocka_unit_test(a_silent_brick_is_given_up_after_the_ping_timeout),
+        cmocka_unit_test(a_silent_client_is_given_up_after_the_user_timeout),
+        cmocka_unit_test(how_long_a_client_may_be_silent_is_an_option),
+        cmocka_unit_test(without_a_user_timeout_only_the_kernel_decides),
         cmocka_unit_test(a_brick_that_takes_nothing_does_not_fill_the_memory),
         cmocka_unit_test(a_connection_that_breaks_ends_what_is_under_way),
         cmocka_unit_test(an_operation_without_an_answer_ends_after_the_frame_timeout),

@@ -2,14 +2,15 @@
 # Hosts that lose each other (network namespaces whose link is cut): a mirror goes on with what it can reach, and what
 # comes back is not read while it is stale.
 # timeout: 300
-. "$(dirname "$0")/../integration/lib.sh"
+. "$(dirname "$0")/lib.sh"
 
 make_ns h1 10.9.1.1
 make_ns h2 10.9.1.2
 make_ns h3 10.9.1.3
 make_ns user1 10.9.1.11
 make_ns user2 10.9.1.12
-volume vol 3 --hosts "10.9.1.1 10.9.1.2 10.9.1.3" --client "ping-timeout 3"
+volume vol 3 --hosts "10.9.1.1 10.9.1.2 10.9.1.3" --client "ping-timeout 3" \
+    --server "transport.tcp-user-timeout 6"
 for i in 1 2 3; do start_brick --ns h$i vol/brick$i || { fail "brick $i starts"; exit 1; }; done
 start_mount --ns user1 vol "$T/a"
 start_mount --ns user2 vol "$T/b"
@@ -24,7 +25,7 @@ join_ns h1
 ok "the host is connected again" wait_connected vol/brick1 "$T/a" "$T/b"
 is "$(cat "$T/a/f") $(cat "$T/b/f")" "two two" "it is not read while it is stale"
 
-# A client that is cut off can write nothing that others would not see.
+# A client that is cut off can write nothing that others would not see, and does not keep its locks.
 cut_ns user1
 ( timeout -k 1 60 sh -c "echo lost > $T/a/g && sync $T/a/g" 2>"$T/run/cut"; echo $? > "$T/run/cut.status" ) &
 cut=$!
