@@ -437,6 +437,11 @@ static inline void event_hold_drop(struct event_hold *h)
         (void)waitq_wake_all(&h->released, 0);
 }
 
+/* What GlusterFS's bricks do not do. */
+#define BRICK_LACKS_NOTICES      1u /* who holds all names of a directory is not told that others wait for it */
+#define BRICK_LACKS_RENAME_FLAGS 2u /* RENAME with flags is refused with EINVAL */
+#define BRICK_LACKS_INDEX_STAT   4u /* the index is listed by READDIR only */
+
 struct event {
     enum event_kind kind;
     struct gfid gfid;
@@ -450,7 +455,7 @@ struct event {
     const struct iatt *stat, *parent_stat;
     struct dict *xdata;
     const char *text;
-    bool is_mute; /* CHILD_UP: the brick does not tell who holds all names of a directory that others wait */
+    uint32_t lacks; /* CHILD_UP: what bricks behind the sender cannot do, BRICK_LACKS_* */
 };
 
 /* Tells all parents. Not FIBER: whoever must wait spawns a fiber. Children are started before their parents: a notify

@@ -39,9 +39,19 @@ ok "many names from both clients at once" sh -c "
     wait \$a && wait \$b"
 is "$(ls "$T/ours" | grep -c '^[ot][0-9]')" 300 "all are there"
 is "$(cat "$T"/ours/t? "$T"/ours/t?? "$T"/ours/t??? | sort -n | uniq | wc -l)" 150 "with their content"
+# A GlusterFS brick knows no flags of rename.
+echo one > "$T/ours/one"
+echo two > "$T/ours/two"
+ok "a rename with flags is refused" python3 -c '
+import ctypes, errno, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+for flags in 1, 2: # NOREPLACE, EXCHANGE
+    if libc.renameat2(-100, sys.argv[1].encode(), -100, sys.argv[2].encode(), flags) != -1: sys.exit(1)
+    if ctypes.get_errno() not in (errno.EINVAL, errno.EEXIST): sys.exit(os.strerror(ctypes.get_errno()))
+' "$T/ours/one" "$T/ours/two"
+is "$(cat "$T/ours/one" "$T/theirs/two" | tr '\n' ' ')" "one two " "and changes nothing"
 stop_mount "$T/ours"
 stop_mount "$T/theirs"
-# A GlusterFS brick knows no flags of rename: what only our brick could do is pending for it, and there is no heal here.
-todo "no brick has anything pending" "renames with flags" is_clean "$(brick_dir vol/brick1)" "$(brick_dir vol/brick2)"
-todo "both bricks hold the same" "renames with flags" wait_for 5 compare_bricks "$(brick_dir vol/brick1)" "$(brick_dir vol/brick2)"
+ok "no brick has anything pending" wait_for 15 is_clean "$(brick_dir vol/brick1)" "$(brick_dir vol/brick2)"
+ok "both bricks hold the same" wait_for 15 compare_bricks "$(brick_dir vol/brick1)" "$(brick_dir vol/brick2)"
 done_testing

@@ -19,6 +19,14 @@ int children_admit(struct translator *me)
     return children_quorum(me, s->up);
 }
 
+uint32_t children_lack(const struct replicate *s, uint32_t children)
+{
+    uint32_t lacks = 0;
+
+    for_each_child(i, children) lacks |= s->child[i].lacks;
+    return lacks;
+}
+
 /* ---- towards the parents ---- */
 
 static bool all_have_spoken(const struct replicate *s)
@@ -144,7 +152,7 @@ void children_notify(struct translator *me, unsigned child, const struct event *
 
     switch (event->kind) {
     case EVENT_CHILD_UP:
-        s->mute = event->is_mute ? s->mute | bit(child) : s->mute & ~bit(child);
+        s->child[child].lacks = event->lacks;
         child_changed(me, child, true);
         return;
     case EVENT_CHILD_DOWN: child_changed(me, child, false); return;

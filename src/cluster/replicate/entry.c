@@ -147,13 +147,18 @@ FIBER int replicate_rmdir(struct translator *me, struct call *call, const struct
 
 FIBER int replicate_rename(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
+    const struct replicate *s = replicate_of(me);
     SCOPED(txn_free) struct txn *txn = txn_new(me, call, q, CHANGE_ENTRY);
     SCOPED(inode_unref) struct inode *replaced = q->inode2 ? inode_ref(q->inode2) : NULL;
 
     if (!txn)
         return -ENOMEM;
+    /* What only some bricks can do would be pending for the others, for a rename that users take for atomic. */
+    if (q->flags && (children_lack(s, s->up) & BRICK_LACKS_RENAME_FLAGS))
+        return -EINVAL;
     /* Only a directory can replace one. */
-    if (!replaced && !(q->valid & RENAME_ONTO_NOTHING) && (!q->inode || q->inode->type == S_IFDIR || q->inode->type == 0)) {
+    if (!replaced && !(q->valid & RENAME_ONTO_NOTHING) &&
+        (!q->inode || q->inode->type == S_IFDIR || q->inode->type == 0)) {
         int ret = find_directory(me, call, q->parent2, q->name2, &replaced);
 
         if (ret < 0)

@@ -237,9 +237,11 @@ static FIBER int list_child(void *arg)
     struct heal_info *info = l->info;
     struct replicate *s = replicate_of(info->me);
     SCOPED(reply_free) struct reply *r = reply_new();
-    struct pages p = {
-        .me = info->me, .call = l->call, .child = l->child, .r = r, .with_stat = !(s->mute & bit(l->child))
-    };
+    struct pages p = { .me = info->me,
+                       .call = l->call,
+                       .child = l->child,
+                       .r = r,
+                       .with_stat = !(s->child[l->child].lacks & BRICK_LACKS_INDEX_STAT) };
     int ret;
 
     if (!r)

@@ -43,6 +43,7 @@ struct child {
     char *pending_key; /* "trusted.afr.<name>" */
     uint32_t epoch;    /* raised whenever it goes up or down: locks taken under another epoch are gone */
     bool has_spoken;   /* an up, down or trying event came */
+    uint32_t lacks;    /* BRICK_LACKS_*, as it said when it came up */
     bool is_local;     /* on this host, as far as known in this epoch */
     uint32_t reads;    /* in flight */
     uint64_t latency_ns;
@@ -87,7 +88,6 @@ struct replicate {
     struct child child[CHILDREN_MAX];
     unsigned child_count;
     uint32_t all, up, arbiter; /* masks */
-    uint32_t mute;             /* GlusterFS's: no notice comes from them when others wait for a directory's names */
     struct quorum quorum;
     bool had_quorum;
     uint64_t generation; /* raised whenever a child goes up or down: what was known about inodes must be asked again */
@@ -137,6 +137,7 @@ int children_quorum(struct translator *me, uint32_t mask);
 /* May an operation begin? 0 or -ENOTCONN (quorum, consistent-io). */
 int children_admit(struct translator *me);
 void children_start(struct translator *me);
+uint32_t children_lack(const struct replicate *s, uint32_t children); /* what any of them cannot do, BRICK_LACKS_* */
 
 /* Finds out whether a child that just came up is on this host (locality.c). */
 void locality_find(struct translator *me, unsigned child);

@@ -124,7 +124,9 @@ uint32_t session_targets(const struct session *session)
  * none about locks on all names. */
 static bool is_unwarned(const struct session *session)
 {
-    return session->change == CHANGE_ENTRY && (session->locked & replicate_of(session->me)->mute);
+    const struct replicate *s = replicate_of(session->me);
+
+    return session->change == CHANGE_ENTRY && (children_lack(s, session->locked) & BRICK_LACKS_NOTICES);
 }
 
 static uint64_t idle_limit_ns(const struct session *session)

@@ -93,8 +93,7 @@ static void entrylk_contention(struct remote *s, struct xdr_in *in)
 static void child_changed(struct remote *s, bool is_up)
 {
     if (s->is_up)
-        notify_parents(
-            s->me, &(struct event) { .kind = is_up ? EVENT_CHILD_UP : EVENT_CHILD_DOWN, .is_mute = !s->speaks_mortar });
+        remote_tell_parents(s, is_up ? EVENT_CHILD_UP : EVENT_CHILD_DOWN);
 }
 
 /* ---- our own program ---- */

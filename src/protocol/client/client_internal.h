@@ -90,6 +90,8 @@ int remote_request(struct remote *s, struct call *call, const struct request *q,
 int remote_answer(struct remote *s, struct call *call, const struct request *q, const struct fop_request *w,
                   struct xdr_in *in, struct buf *raw, bool is_step, struct reply *r);
 /* The brick sent what cannot be read: the connection is of no use. */
+/* Up, down or trying, with what the brick lacks. */
+void remote_tell_parents(struct remote *s, enum event_kind kind);
 void remote_bad_answer(struct remote *s, const char *what);
 FIBER int remote_op(struct remote *s, struct call *call, const struct request *q, struct reply *r);
 /* compound.c */

@@ -281,10 +281,14 @@ static FIBER int come_up(struct remote *s)
     return r < 0 ? r : remote_reopen_all(s);
 }
 
-static void report(struct remote *s, enum event_kind kind)
+void remote_tell_parents(struct remote *s, enum event_kind kind)
 {
+    struct event event = { .kind = kind };
+
+    if (!s->speaks_mortar)
+        event.lacks = BRICK_LACKS_NOTICES | BRICK_LACKS_RENAME_FLAGS | BRICK_LACKS_INDEX_STAT;
     s->has_reported = true;
-    notify_parents(s->me, &(struct event) { .kind = kind, .is_mute = !s->speaks_mortar });
+    notify_parents(s->me, &event);
 }
 
 static FIBER void be_up(struct remote *s)
@@ -293,14 +297,14 @@ static FIBER void be_up(struct remote *s)
     s->is_up = true;
     TLOG(s->me, LOG_INFO, "connected", "peer=%s subvolume=%s own-program=%d", stream_peer_name(s->peer->stream),
          s->subvolume, s->speaks_mortar);
-    report(s, EVENT_CHILD_UP);
+    remote_tell_parents(s, EVENT_CHILD_UP);
     while (!s->is_closed)
         (void)waitq_wait(&s->changes, NULL); /* woken by on_closed() */
     s->is_up = false;
     TLOG(s->me, s->is_stopping ? LOG_INFO : LOG_WARNING, "disconnected", "peer=%s err=%s",
          stream_peer_name(s->peer->stream), errno_name(s->peer->close_error));
     close_peer(s, 0);
-    report(s, EVENT_CHILD_DOWN);
+    remote_tell_parents(s, EVENT_CHILD_DOWN);
 }
 
 static FIBER bool try_once(struct remote *s)
@@ -320,7 +324,7 @@ static FIBER bool try_once(struct remote *s)
     TLOG(s->me, LOG_INFO, "connect-failed", "host=%s port=%u subvolume=%s err=%s",
          s->connect_path ? s->connect_path : s->host, s->port, s->subvolume, errno_name(r));
     if (!s->has_reported)
-        report(s, EVENT_CHILD_TRYING);
+        remote_tell_parents(s, EVENT_CHILD_TRYING);
     return false;
 }
 

@@ -717,7 +717,7 @@ void mem_brick_down(struct mem_brick *b)
 
 void mem_brick_up(struct mem_brick *b)
 {
-    const struct event event = { .kind = EVENT_CHILD_UP };
+    const struct event event = { .kind = EVENT_CHILD_UP, .lacks = b->lacks };
 
     b->is_up = true;
     notify_parents(b->me, &event);

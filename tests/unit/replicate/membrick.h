@@ -46,6 +46,7 @@ struct mem_brick {
     uint64_t connection; /* raised when it breaks: who owns locks */
     unsigned yields_max; /* each message lets others run up to so many times first */
     uint32_t contentions;
+    uint32_t lacks; /* BRICK_LACKS_*, told by mem_brick_up() */
 };
 extern const struct translator_class membrick_class;
 

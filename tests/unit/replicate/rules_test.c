@@ -107,6 +107,29 @@ SIM_TEST(a_change_on_a_minority_fails_and_stays_marked)
     world_close(&w);
 }
 
+SIM_TEST(rename_flags_that_a_brick_does_not_know_are_refused_before_anything_changes)
+{
+    struct world w;
+
+    world_open(&w, t, 3, "");
+    assert_int_equal(0, world_create(&w, "other", 72));
+    world_quiet(&w);
+    mem_brick_down(w.b[1]);
+    w.b[1]->lacks = BRICK_LACKS_RENAME_FLAGS;
+    mem_brick_up(w.b[1]);
+    assert_int_equal(-EINVAL, ask(&w, OP_RENAME, .parent = w.root, .name = "file", .parent2 = w.root, .name2 = "other",
+                                  .flags = RENAME_EXCHANGE));
+    assert_int_equal(-EINVAL, ask(&w, OP_RENAME, .parent = w.root, .name = "file", .parent2 = w.root, .name2 = "free",
+                                  .flags = RENAME_NOREPLACE));
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(0, w.b[i]->count[OP_RENAME] + counter(&w, i, &gfid_root, DIRTY, ENTRY));
+    assert_int_equal(0, ask(&w, OP_RENAME, .parent = w.root, .name = "file", .parent2 = w.root, .name2 = "free"));
+    mem_brick_down(w.b[1]); /* as long as it is away it hinders nobody */
+    assert_int_equal(0, ask(&w, OP_RENAME, .parent = w.root, .name = "free", .parent2 = w.root, .name2 = "file",
+                            .flags = RENAME_NOREPLACE));
+    world_close(&w);
+}
+
 SIM_TEST(old_copies_alone_cannot_carry_a_change)
 {
     struct world w;
@@ -512,6 +535,7 @@ int main(void)
         cmocka_unit_test(an_old_copy_and_the_arbiter_are_not_enough),
         cmocka_unit_test(the_same_refusal_everywhere_leaves_no_mark),
         cmocka_unit_test(a_change_on_a_minority_fails_and_stays_marked),
+        cmocka_unit_test(rename_flags_that_a_brick_does_not_know_are_refused_before_anything_changes),
         cmocka_unit_test(old_copies_alone_cannot_carry_a_change),
         cmocka_unit_test(missed_names_are_recorded_one_by_one),
         cmocka_unit_test(a_name_only_on_a_copy_that_is_behind_is_not_there),
