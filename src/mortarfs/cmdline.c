@@ -46,7 +46,8 @@ static const struct entry entries[] = {
     { "log-file", 'l', TEXT, AT(log_file), NULL, "FILE", "write the log to FILE; - is standard error" },
     { "log-level", 'L', TEXT, AT(log_level), NULL, "LEVEL", "NONE CRITICAL ERROR WARNING INFO DEBUG or TRACE" },
     { "pid-file", 'p', TEXT, AT(pid_file), NULL, "FILE", "write the process's number to FILE and lock it" },
-    { "socket-file", 'S', TEXT, AT(socket_file), NULL, "FILE", "unix socket at which commands ask this process (mortar-heal)" },
+    { "socket-file", 'S', TEXT, AT(socket_file), NULL, "FILE",
+      "unix socket at which commands ask this process (mortar-heal)" },
     { "no-daemon", 'N', FLAG, AT(no_daemon), NULL, NULL, "stay in the foreground" },
     { "debug", 0, FLAG, AT(debug), NULL, NULL, "foreground, log level DEBUG to standard error" },
     { "process-name", 0, TEXT, AT(process_name), NULL, "NAME",
@@ -195,6 +196,17 @@ static int set_flag(const struct entry *e, const char *value, void *field, struc
     return 0;
 }
 
+/* Switching off what is not there is no news. */
+static void note_skipped(struct cmdline *c, const struct entry *e, const char *value)
+{
+    bool is_on;
+
+    if (e->kind == SKIP_FLAG && value && parse_bool(value, &is_on) == 0 && !is_on)
+        return;
+    if (strncmp(e->help, NO_EFFECT, strlen(NO_EFFECT)) == 0 && c->skipped_count < CMDLINE_SKIPPED_MAX)
+        c->skipped[c->skipped_count++] = e->name;
+}
+
 static int apply(struct cmdline *c, const struct entry *e, const char *value, struct error *err)
 {
     void *field = (char *)c + e->offset;
@@ -209,7 +221,7 @@ static int apply(struct cmdline *c, const struct entry *e, const char *value, st
     case FUSE_TEXT: return dict_set_str(c->fuse_options, e->key ? e->key : e->name, value ? value : "on");
     case PRINT: c->print = e->key; return 0;
     case SKIP_FLAG:
-    case SKIP_TEXT: break;
+    case SKIP_TEXT: note_skipped(c, e, value); return 0;
     }
     return 0;
 }

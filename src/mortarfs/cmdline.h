@@ -1,7 +1,7 @@
 /* mortarfs/cmdline.h - the command line, as users and tools of glusterfs and glusterfsd write it.
  *
  * One table (cmdline.c) names every option, its kind and its help; --help prints it. Options that mean something to
- * mount/fuse end in a dict of that translator's options; what has no effect here is accepted silently. Both
+ * mount/fuse end in a dict of that translator's options; what has no effect here is accepted and named in `skipped`. Both
  * `--name=value` and `--name value` are understood, and letters with their value attached (-LWARNING).
  */
 #pragma once
@@ -11,6 +11,7 @@
 #include "core/log.h"
 
 #define CMDLINE_SERVERS_MAX 32
+#define CMDLINE_SKIPPED_MAX 32 /* more are not named */
 
 struct cmdline {
     char *volfile;                      /* -f: a file */
@@ -27,6 +28,8 @@ struct cmdline {
     const char *print;           /* a path to print and be done, or NULL */
     struct dict *xlator_options; /* "PATTERN.KEY" -> value */
     struct dict *fuse_options;
+    const char *skipped[CMDLINE_SKIPPED_MAX]; /* given, and without effect here: the log says so once */
+    unsigned skipped_count;
     const char *program; /* argv[0] without its folder */
 };
 

@@ -20,12 +20,20 @@ static struct graph *present_graph(void *arg)
     return p->is_stopping ? NULL : p->graph;
 }
 
+static void log_skipped(const struct process *p)
+{
+    for (unsigned i = 0; i < p->c->skipped_count; i++)
+        LOG(p->log, LOG_WARNING, "command-line", "option-ignored",
+            "option --%s has no effect here; leaving it out changes nothing", p->c->skipped[i]);
+}
+
 static FIBER void start(void *arg)
 {
     struct process *p = arg;
     struct error *err = NEW(struct error);
     int r = err ? volfile_get(p, &p->volfile_text, err) : -ENOMEM;
 
+    log_skipped(p);
     if (r == 0 && p->c->socket_file)
         r = control_open(p->env, p->c->socket_file, present_graph, p, &p->control, err);
     if (r == 0)

@@ -113,6 +113,20 @@ static void what_has_no_effect_is_accepted(void **state)
     cmdline_release(&c);
 }
 
+static void what_has_no_effect_is_named_for_the_log(void **state)
+{
+    struct cmdline c;
+    struct error err = { "" };
+
+    assert_int_equal(PARSE(&c, &err, "-f", "/a.vol", "--event-history=off", "--dump-fuse", "/tmp/d", "--io-engine",
+                           "io_uring", "--root-squash"),
+                     0);
+    assert_int_equal(c.skipped_count, 2);
+    assert_string_equal(c.skipped[0], "dump-fuse");
+    assert_string_equal(c.skipped[1], "io-engine");
+    cmdline_release(&c);
+}
+
 static void questions_need_no_volume_file(void **state)
 {
     struct cmdline c;
@@ -163,6 +177,7 @@ int main(void)
         cmocka_unit_test(relative_paths_become_absolute),
         cmocka_unit_test(debug_stays_in_the_foreground),
         cmocka_unit_test(what_has_no_effect_is_accepted),
+        cmocka_unit_test(what_has_no_effect_is_named_for_the_log),
         cmocka_unit_test(questions_need_no_volume_file),
         cmocka_unit_test(mistakes_get_a_sentence),
     };
