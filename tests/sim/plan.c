@@ -81,11 +81,12 @@ static void scenario(const struct plan *plan, struct cluster *c, struct workload
                         .cuts_lose = plan->victim < 0 && c->config.bricks == 2 };
     for (unsigned i = 0; i < c->config.clients; i++)
         (void)workload_start_client(w, i);
-    faults_start(&f);
+    if (!plan->holds_files)
+        faults_start(&f);
     if (!cluster_run_until(c, &w->is_finished, 40000 * SIM_SECOND))
         stopped(w, c, "the workload");
     faults_stop(&f);
-    if (!cluster_run_until(c, &f.is_quiet, 600 * SIM_SECOND))
+    if (!plan->holds_files && !cluster_run_until(c, &f.is_quiet, 600 * SIM_SECOND))
         stopped(w, c, "the last fault");
     if (c->config.has_healers)
         wait_for_heal(plan, c, w, result);
@@ -113,6 +114,7 @@ void plan_run_seed(const struct plan *plan, uint64_t seed, struct result *ret)
         return;
     }
     w->is_rich = p.is_rich;
+    w->holds_files = p.holds_files;
     w->model.may_split = p.may_split;
     scenario(&p, c, w, ret);
     ret->steps = sim_steps(c->sim);
@@ -127,12 +129,12 @@ void plan_run_seed(const struct plan *plan, uint64_t seed, struct result *ret)
 
 static void print_replay(const char *program, const struct plan *p, uint64_t seed)
 {
-    printf("# replay: %s --seed %llu --bricks %u --clients %u --ops %u --quorum %s --victim %d%s%s%s%s%s%s%s%s",
+    printf("# replay: %s --seed %llu --bricks %u --clients %u --ops %u --quorum %s --victim %d%s%s%s%s%s%s%s%s%s",
            program, (unsigned long long)seed, p->config.bricks, p->config.clients, p->ops, p->config.quorum, p->victim,
            p->config.has_arbiter ? " --arbiter" : "", p->config.has_healers ? " --heal" : "",
            p->config.clients_heal ? " --clients-heal" : "", p->config.is_granular ? " --granular" : "",
            p->is_rich ? " --rich" : "", p->replaces_disks ? " --replace" : "", p->may_split ? " --may-split" : "",
-           p->kills_clients ? "" : " --no-client-kills");
+           p->kills_clients ? "" : " --no-client-kills", p->holds_files ? " --hold-files" : "");
     if (p->config.sabotage)
         printf(" --sabotage %s", sabotage_names[p->config.sabotage]);
     printf("\n");
@@ -216,6 +218,7 @@ enum word_id {
     REPLACE,
     MAY_SPLIT,
     NO_KILLS,
+    HOLD_FILES,
     VERBOSE
 };
 
@@ -241,6 +244,7 @@ static const struct word words[] = { { "--seed", true, SEEDS },
                                      { "--replace", false, REPLACE },
                                      { "--may-split", false, MAY_SPLIT },
                                      { "--no-client-kills", false, NO_KILLS },
+                                     { "--hold-files", false, HOLD_FILES },
                                      { "--verbose", false, VERBOSE } };
 
 static int usage(const char *program)
@@ -286,6 +290,7 @@ static void apply_word(struct plan *own, enum word_id id, const char *value)
     case REPLACE: own->replaces_disks = true; break;
     case MAY_SPLIT: own->may_split = true; break;
     case NO_KILLS: own->kills_clients = false; break;
+    case HOLD_FILES: own->holds_files = true; break;
     case VERBOSE: own->config.verbose = true; break;
     }
 }

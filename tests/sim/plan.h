@@ -16,9 +16,10 @@ struct plan {
     struct cluster_config config; /* seed is set by each run */
     int victim;                   /* -1: any brick suffers */
     bool kills_clients, replaces_disks;
-    bool is_rich;   /* workload.h */
-    bool may_split; /* model.h */
-    unsigned ops;   /* per client */
+    bool is_rich;     /* workload.h */
+    bool holds_files; /* workload.h; no faults */
+    bool may_split;   /* model.h */
+    unsigned ops;     /* per client */
 };
 
 struct seeds {

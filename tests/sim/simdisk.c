@@ -127,9 +127,13 @@ static FIBER int simdisk_lookup(struct translator *me, struct call *call, const 
     } else {
         n = disk_find(disk(me), &q->inode->gfid);
         if (!n)
-            return -ESTALE;
+            return -ENOENT;
     }
     disk_stat(n, &r->stat);
+    if (!q->parent && r->stat.nlink == 0) {
+        memset(&r->stat, 0, sizeof(r->stat));
+        return -ENOENT; /* only descriptors are left of it */
+    }
     return answer_xdata(q, n, r);
 }
 

@@ -276,9 +276,9 @@ unsigned actor_own(struct actor *a, unsigned count)
     return (unsigned)actor_dice(a, mine) * clients + a->index % clients;
 }
 
-static FIBER void change_name(struct actor *a)
+FIBER void change_name(struct actor *a)
 {
-    unsigned dir = (unsigned)actor_dice(a, DIRS), name = actor_own(a, NAMES);
+    unsigned dirs = a->w->holds_files ? 1 : DIRS, dir = (unsigned)actor_dice(a, dirs), name = actor_own(a, NAMES);
     struct reg *reg = model_name(&a->w->model, dir, name);
     if (reg->issued + 2 >= MODEL_MAX_VERSIONS)
         return;
@@ -287,7 +287,7 @@ static FIBER void change_name(struct actor *a)
     case 4: link_name(a, dir, name, (unsigned)actor_dice(a, DIRS), actor_own(a, NAMES)); break;
     case 0: make_name(a, dir, name, reg); break;
     case 1: remove_name(a, dir, name, reg); break;
-    default: rename_name(a, dir, name, (unsigned)actor_dice(a, DIRS), actor_own(a, NAMES)); break;
+    default: rename_name(a, dir, name, (unsigned)actor_dice(a, dirs), actor_own(a, NAMES)); break;
     }
 }
 
@@ -319,11 +319,16 @@ void actor_free(struct actor *a)
     }
     for (unsigned i = 0; i < DIRS; i++)
         inode_unref(a->dirs[i]);
+    fd_unref(a->held);
     mem_free(a);
 }
 
 static FIBER void one_op(struct actor *a)
 {
+    if (a->w->holds_files) {
+        hold_op(a);
+        return;
+    }
     uint64_t what = actor_dice(a, a->w->is_rich ? 150 : 100);
     if (what >= 100)
         rich_op(a);
@@ -355,7 +360,7 @@ static FIBER void live(void *arg)
     while (life->done < w->ops_per_client && !actor_is_dead(a)) {
         life->done++;
         one_op(a);
-        rest(a, actor_dice(a, 8) ? 20 : 3000);
+        rest(a, w->holds_files ? 4 : actor_dice(a, 8) ? 20 : 3000);
     }
     if (!actor_is_dead(a) && !life->is_over) {
         life->is_over = true;

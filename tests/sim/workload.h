@@ -18,7 +18,8 @@ struct workload {
     unsigned ops_per_client;
     unsigned finished; /* clients */
     bool is_finished;
-    bool is_rich; /* attributes, truncation, directories and links too; set before workload_prepare */
+    bool holds_files; /* opens files that others remove: workload_hold.c; before workload_prepare, without faults */
+    bool is_rich;     /* attributes, truncation, directories and links too; set before workload_prepare */
     struct gfid dir_gfids[8], file_gfids[16];
     bool is_prepared;
     struct workload_stats stats;

@@ -2,6 +2,7 @@
  *
  *   workload.c        blocks and names, a client's life, preparation
  *   workload_more.c   attributes, truncated and punched files, directories with contents
+ *   workload_hold.c   files that are open while their names go
  *   workload_end.c    what readers and disks must show after quiet
  */
 #pragma once
@@ -29,6 +30,7 @@ struct actor {
     unsigned index, start;
     struct inode *dirs[DIRS], *files[FILES];
     struct fd *fds[FILES];
+    struct fd *held; /* of a file that somebody may have removed since; NULL: none */
     char who[48];
 };
 
@@ -53,6 +55,7 @@ bool name_is_present(const struct reg *reg);
 FIBER void write_block(struct actor *a, unsigned file, unsigned index);
 FIBER void read_block(struct actor *a, unsigned file, unsigned index);
 FIBER void check_name(struct actor *a, unsigned dir, unsigned name);
+FIBER void change_name(struct actor *a);
 
 /* ---- workload_more.c ---- */
 
@@ -64,3 +67,8 @@ FIBER void make_dir(struct actor *a, unsigned dir, unsigned name);
 FIBER void link_name(struct actor *a, unsigned dir, unsigned from, unsigned dir2, unsigned to);
 /* The file in a directory that make_dir made, so that it can be removed. */
 FIBER void empty_dir(struct actor *a, const struct gfid *gfid);
+
+/* ---- workload_hold.c ---- */
+
+/* One operation of those. */
+FIBER void hold_op(struct actor *a);

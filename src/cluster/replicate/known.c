@@ -231,15 +231,36 @@ void known_judge(struct translator *me, struct inode *inode, const struct testim
         state->known = *ret;
 }
 
-static FIBER struct fan *ask(struct translator *me, struct call *call, struct inode *inode, struct fd *fd)
+static FIBER struct fan *ask(struct translator *me, struct call *call, uint32_t children, struct inode *inode,
+                             struct fd *fd)
 {
     struct replicate *s = replicate_of(me);
     struct request q = { .op = fd ? OP_STAT : OP_LOOKUP, .inode = inode, .fd = fd, .xdata = s->ask };
-    struct fan *fan = fan_new(me, call, s->up, &q);
+    struct fan *fan = fan_new(me, call, children, &q);
 
     if (fan)
         fan_run(fan);
     return fan;
+}
+
+/* Children that know no name of the inode any more are asked by its descriptor. Somebody may be removing the name right
+ * now, so that some children still find it: each one's answer counts, whichever way it was reached. */
+static FIBER int ask_by_fd(struct fan *fan, struct inode *inode, struct fd *fd)
+{
+    uint32_t nameless = fan_failed_with(fan, -ENOENT) | fan_failed_with(fan, -ESTALE);
+    SCOPED(fan_free) struct fan *by_fd = nameless ? ask(fan->me, fan->call, nameless, inode, fd) : NULL;
+
+    if (!nameless)
+        return 0;
+    if (!by_fd)
+        return -ENOMEM;
+    for_each_child(i, fan_ok(by_fd))
+    {
+        reply_done(&fan->list[i].r);
+        reply_move(&fan->list[i].r, &by_fd->list[i].r);
+        fan->list[i].ret = by_fd->list[i].ret;
+    }
+    return 0;
 }
 
 /* One question to all live children. 0 or the error; ret->generation is 0 when the world moved on meanwhile. */
@@ -248,18 +269,13 @@ static FIBER int ask_once(struct translator *me, struct call *call, struct inode
 {
     struct replicate *s = replicate_of(me);
     struct testimony t = { .generation = s->generation, .asked_at = s->clock };
-    SCOPED(fan_free) struct fan *fan = ask(me, call, inode, NULL);
+    SCOPED(fan_free) struct fan *fan = ask(me, call, s->up, inode, NULL);
+    int r = fan && fd ? ask_by_fd(fan, inode, fd) : 0;
 
     if (!fan)
         return -ENOMEM;
-    if (fd && !fan_ok(fan) && (fan_worst(fan) == -ENOENT || fan_worst(fan) == -ESTALE)) {
-        struct fan *by_fd = ask(me, call, inode, fd); /* removed, but open */
-
-        if (!by_fd)
-            return -ENOMEM;
-        fan_free(fan);
-        fan = by_fd;
-    }
+    if (r < 0)
+        return r;
     s->refreshes++;
     t.ok = fan_ok(fan);
     t.fan = fan;
