@@ -6,7 +6,7 @@
  *
  *     accusations_init(&a, 3);
  *     accusations_add(&a, 0, counters_of_child_0, dirty);        for each child that answered
- *     struct direction d = accusations_direction(&a, CHANGE_DATA, all_mask, quorum_count);
+ *     uint32_t not_to_be_read = accusations_accused(&a);
  *
  * Sets of children are bit masks: bit i is child i.
  */
@@ -68,25 +68,13 @@ void accusations_add(struct accusations *a, unsigned child, uint32_t blames, boo
 /* Everyone blamed by anybody else: not to be read. */
 uint32_t accusations_accused(const struct accusations *a);
 
-enum verdict {
-    VERDICT_UNKNOWN,     /* not all children answered: no decision */
-    VERDICT_CLEAN,       /* nobody is blamed and nothing is dirty */
-    VERDICT_HEAL,        /* sources and sinks are known */
-    VERDICT_COMPARE,     /* only dirty marks: copies may differ, sources are to be compared (size, time, attributes) */
-    VERDICT_MERGE,       /* entries: no copy is right, their union is (conservative merge) */
-    VERDICT_SPLIT_BRAIN, /* data or metadata: every copy is blamed */
+enum verdict {                      /* of heal (heal_judge.h) */
+               VERDICT_UNKNOWN,     /* too few children answered: no decision */
+               VERDICT_CLEAN,       /* nobody is blamed and nothing is dirty */
+               VERDICT_HEAL,        /* sources and sinks are known */
+               VERDICT_MERGE,       /* entries: no copy is right, their union is (conservative merge) */
+               VERDICT_SPLIT_BRAIN, /* data or metadata: every copy is blamed */
 };
-
-struct direction {
-    enum verdict verdict;
-    uint32_t sources, sinks;
-    uint32_t witnesses; /* sources with evidence of an unfinished change; more evidence wins among equals */
-};
-
-/* Heal direction as docs on replication describe it. `locked`: children whose lock the asker holds; quorum_count: how
- * many children make a majority (or the fixed count). */
-struct direction accusations_direction(const struct accusations *a, enum change change, uint32_t locked,
-                                       unsigned quorum_count);
 
 /* Sizes of a regular file whose locks nobody holds: the children whose copy is as long as the longest of `candidates`.
  * Shorter ones lost something without a record and must not be read. */

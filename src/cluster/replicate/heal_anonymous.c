@@ -90,6 +90,27 @@ FIBER int heal_take_back(struct heal *h, unsigned child, const char *name, struc
     return r == -ESTALE ? -ENOENT : r < 0 ? r : 0;
 }
 
+FIBER int heal_find_use(struct heal *h, uint32_t children, struct inode *inode, uint32_t *ret_in_use)
+{
+    SCOPED(heal_answers_free) struct heal_answers *there = heal_answers_new();
+    SCOPED(heal_answers_free) struct heal_answers *aside = heal_answers_new();
+    char directory_name[ANONYMOUS_NAME_MAX];
+    SCOPED(inode_unref) struct inode *directory = anonymous_inode(h, directory_name);
+    int r = there && aside ? heal_ask(h, inode, children, there) : -ENOMEM;
+
+    if (r == 0 && directory)
+        r = heal_ask_name(h, directory, GFID_TEXT(&inode->gfid), there->ok, aside);
+    if (r < 0)
+        return r;
+    *ret_in_use = there->ok & ~aside->ok;
+    for_each_child(i, there->ok & aside->ok)
+    {
+        if (inode->type != S_IFDIR && there->stat[i].nlink > 1)
+            *ret_in_use |= bit(i);
+    }
+    return 0;
+}
+
 /* ---- cleaning ---- */
 
 struct cleaning {
@@ -113,24 +134,18 @@ static FIBER int remove_aside(struct cleaning *c, unsigned child, const char *na
     return r < 0 ? r : 0;
 }
 
-/* The copy on this child has another name, or no other child has the inode in use: nobody will come for it. */
-static FIBER bool is_left_over(struct cleaning *c, unsigned child, const char *name, const struct iatt *stat,
-                               struct inode *inode)
+/* The copy on this child has another name, or no child has the inode in use: nobody will come for it. */
+static FIBER bool is_left_over(struct cleaning *c, unsigned child, struct inode *inode)
 {
-    struct heal *h = c->h;
-    SCOPED(heal_answers_free) struct heal_answers *there = heal_answers_new();
-    SCOPED(heal_answers_free) struct heal_answers *aside = heal_answers_new();
+    uint32_t in_use = 0;
 
-    if (!there || !aside || heal_ask(h, inode, mask_all(h->set.child_count), there) < 0)
+    if (heal_present(c->h) != mask_all(c->h->set.child_count) ||
+        heal_find_use(c->h, heal_present(c->h), inode, &in_use) < 0)
         return false;
-    if ((there->ok | there->absent) != mask_all(h->set.child_count))
+    /* Who went away meanwhile may be the one that has it in use. */
+    if (heal_present(c->h) != mask_all(c->h->set.child_count))
         return false;
-    if (iatt_type(stat) != S_IFDIR && stat->nlink > 1)
-        return true;
-    if (heal_ask_name(h, c->directory, name, there->ok, aside) < 0)
-        return false;
-    /* Where it is in use it is not aside. */
-    return (there->ok & ~bit(child) & ~aside->ok) == 0;
+    return !in_use || (in_use & bit(child));
 }
 
 static FIBER int clean_entry(struct cleaning *c, unsigned child, const char *name)
@@ -145,7 +160,7 @@ static FIBER int clean_entry(struct cleaning *c, unsigned child, const char *nam
     inode = inode_table_get(c->h->me->graph, &a->stat[child].gfid, iatt_type(&a->stat[child]));
     if (!inode)
         return -ENOMEM;
-    if (!is_left_over(c, child, name, &a->stat[child], inode))
+    if (!is_left_over(c, child, inode))
         return 0;
     return remove_aside(c, child, name, inode);
 }

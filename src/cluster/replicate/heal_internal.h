@@ -89,6 +89,7 @@ FIBER int heal_pace(struct heal *h, uint64_t bytes, uint32_t names);
 enum heal_lock_kind {
     HEAL_LOCK_HEAL_DATA,  /* self-heal domain, inode lock of everything: serialises healers */
     HEAL_LOCK_HEAL_ENTRY, /* self-heal domain, all names */
+    HEAL_LOCK_MOVE,       /* a domain of our own: while a name of an inode is taken away because it has another */
     HEAL_LOCK_DATA,       /* main domain, [offset, offset + length), length 0: to the end */
     HEAL_LOCK_METADATA,   /* main domain, the range of attributes */
     HEAL_LOCK_NAMES,      /* main domain, all names of a directory */
@@ -182,6 +183,8 @@ FIBER bool heal_name_is_equal(struct heal *h, const char *name, uint32_t childre
 /* Takes the name of h->inode on this child away, by renaming it to the directory for names put aside. 0, -EOPNOTSUPP (the
  * volume has none), or the child's error. */
 FIBER int heal_put_aside(struct heal *h, unsigned child, const char *name, struct inode *inode);
+/* Which of `children` have the inode in use: they know it, and under a name that is not put aside. 0 or -ENOMEM. */
+FIBER int heal_find_use(struct heal *h, uint32_t children, struct inode *inode, uint32_t *ret_in_use);
 /* Gives an inode that was put aside a name in h->inode. 0, -ENOENT (it is not there), or the child's error. */
 FIBER int heal_take_back(struct heal *h, unsigned child, const char *name, struct inode *inode);
 

@@ -114,7 +114,7 @@ static void heal_from(struct case_ *c, uint32_t sources, unsigned source)
 static void all_are_good(struct case_ *c, unsigned source)
 {
     heal_from(c, c->candidates, source);
-    if (!c->ret->sinks && !(c->ret->dirty & c->ret->taking_part))
+    if (!c->ret->sinks && !((c->ret->dirty | c->ret->accused) & c->ret->taking_part))
         c->ret->verdict = VERDICT_CLEAN;
 }
 
@@ -289,7 +289,7 @@ void heal_judge_data(const struct heal_set *set, const struct heal_answers *a, u
         return;
     if (!c.candidates)
         resolve(&c, are_empty(a, c.copies), c.copies ? mask_first(c.copies) : 0);
-    else if (c.candidates & c.acc.dirty || sizes_differ(a, c.candidates))
+    else if ((c.candidates & (c.acc.dirty | ret->accused)) || sizes_differ(a, c.candidates))
         heal_from(&c, bit(best_of(&c)), best_of(&c));
     else
         all_are_good(&c, mask_first(c.candidates));
@@ -539,36 +539,64 @@ static bool may_remove(const struct name_case *n)
     return (n->parent->dirty & n->parent->taking_part) || (n->a->ok & n->parent->accused) == n->a->ok;
 }
 
-static bool is_gone(const struct name_case *n, uint32_t right)
+static uint32_t voters_of(const struct heal_judgement *parent, const struct heal_answers *a)
+{
+    return (parent->verdict == VERDICT_MERGE ? parent->taking_part : parent->sources) & ~a->no_gfid;
+}
+
+/* A change was cut off, and it is open which side is to follow: whoever lacks the name was at it as well. */
+static bool is_open(const struct name_case *n)
+{
+    return n->yes && n->no && n->parent->verdict != VERDICT_MERGE && (n->no & ~n->parent->dirty) == 0 &&
+           holding(n, n->yes, mask_first(n->yes)) == n->yes && 2 * mask_count(n->yes) <= n->set->child_count;
+}
+
+bool heal_name_may_be_moved(const struct heal_set *set, const struct heal_judgement *parent,
+                            const struct heal_answers *a)
+{
+    uint32_t voters = voters_of(parent, a);
+    const struct name_case n = {
+        .set = set, .a = a, .parent = parent, .yes = a->ok & voters, .no = a->absent & voters
+    };
+
+    return is_open(&n);
+}
+
+static bool is_gone(const struct name_case *n, const struct heal_name_facts *facts, uint32_t right)
 {
     if (!n->yes)
+        return true;
+    if (n->parent->verdict == VERDICT_MERGE)
+        return false;
+    /* A directory has one name. Whoever heals the directory of one name first takes that one; the other one stays. */
+    if (is_open(n) && (n->no & ~facts->elsewhere) == 0)
         return true;
     return n->no && !quorum_met(&n->set->quorum, right) && 2 * mask_count(n->no) > n->set->child_count && may_remove(n);
 }
 
 void heal_judge_name(const struct heal_set *set, const struct heal_judgement *parent, const struct heal_answers *a,
-                     uint32_t kept, const struct heal_choice *choice, struct heal_name_judgement *ret)
+                     const struct heal_name_facts *facts, const struct heal_choice *choice,
+                     struct heal_name_judgement *ret)
 {
-    uint32_t voters = parent->verdict == VERDICT_MERGE ? parent->taking_part : parent->sources;
-    uint32_t answered = a->ok | a->absent | a->no_gfid, right = 0;
+    uint32_t voters = voters_of(parent, a), answered = a->ok | a->absent | a->no_gfid, right = 0;
     struct name_case n = { .set = set, .a = a, .parent = parent, .choice = choice, .ret = ret };
 
     *ret = (struct heal_name_judgement) { .verdict = HEAL_NAME_UNDECIDED };
-    if (voters & ~answered || !(voters & ~a->no_gfid))
+    if (voters & ~answered || !voters)
         return;
     n.yes = a->ok & voters;
     n.no = a->absent & voters;
     if (n.yes) {
         right = holding(&n, n.yes, mask_first(n.yes));
         if (right != n.yes)
-            right = choose_inode(&n, kept);
+            right = choose_inode(&n, facts->kept);
         if (!right) {
             ret->verdict = HEAL_NAME_SPLIT;
             ret->split = split_kind(&n);
             return;
         }
     }
-    if (is_gone(&n, right)) {
+    if (is_gone(&n, facts, right)) {
         ret->wrong = a->ok & parent->taking_part;
         ret->verdict = ret->wrong ? HEAL_NAME_GONE : HEAL_NAME_EQUAL;
         return;

@@ -46,7 +46,7 @@ struct heal_set {
 enum heal_policy { HEAL_POLICY_NONE, HEAL_POLICY_SIZE, HEAL_POLICY_CTIME, HEAL_POLICY_MTIME, HEAL_POLICY_MAJORITY };
 
 struct heal_judgement {
-    enum verdict verdict; /* CLEAN, HEAL, MERGE (entry), SPLIT_BRAIN, UNKNOWN (too few answers; never COMPARE) */
+    enum verdict verdict; /* CLEAN, HEAL, MERGE (entry), SPLIT_BRAIN, UNKNOWN (too few answers) */
     uint32_t taking_part; /* children the decision is about */
     uint32_t sources;     /* good and, as far as can be seen here, equal to `source` */
     uint32_t sinks;       /* taking_part less sources: to be made equal. Without heal of data: only undo */
@@ -76,7 +76,12 @@ void heal_judge_entry(const struct heal_set *set, const struct heal_answers *a, 
                       struct heal_judgement *ret);
 
 /* One name. `parent`: the judgement of the directory. What each child has under the name is in `a` (ok: stat tells which
- * inode; absent). `kept`: of the children that have it, those whose inode the others have too, under whatever name. */
+ * inode; absent). */
+struct heal_name_facts {
+    uint32_t kept;      /* of the children that have the name, those whose inode the others have too, under any name */
+    uint32_t elsewhere; /* of the children that lack it, those that have the inode in use under another name */
+};
+
 enum heal_name_verdict {
     HEAL_NAME_EQUAL,     /* nothing to do */
     HEAL_NAME_EXISTS,    /* `like` has the right inode: children in `wrong` get it */
@@ -96,7 +101,11 @@ struct heal_name_judgement {
 };
 
 void heal_judge_name(const struct heal_set *set, const struct heal_judgement *parent, const struct heal_answers *a,
-                     uint32_t kept, const struct heal_choice *choice, struct heal_name_judgement *ret);
+                     const struct heal_name_facts *facts, const struct heal_choice *choice,
+                     struct heal_name_judgement *ret);
+/* May the name be one of two of a rename that was cut off, so that facts.elsewhere matters? */
+bool heal_name_may_be_moved(const struct heal_set *set, const struct heal_judgement *parent,
+                            const struct heal_answers *a);
 
 /* Of two attribute sets: owner, group and mode are the same. */
 bool heal_same_attributes(const struct iatt *a, const struct iatt *b);

@@ -10,7 +10,12 @@
 
 static bool is_of_healers(const struct heal_lock *lock)
 {
-    return lock->kind == HEAL_LOCK_HEAL_DATA || lock->kind == HEAL_LOCK_HEAL_ENTRY;
+    return lock->kind == HEAL_LOCK_HEAL_DATA || lock->kind == HEAL_LOCK_HEAL_ENTRY || lock->kind == HEAL_LOCK_MOVE;
+}
+
+static const char *domain_suffix(const struct heal_lock *lock)
+{
+    return lock->kind == HEAL_LOCK_MOVE ? ":move" : is_of_healers(lock) ? ":self-heal" : "";
 }
 
 struct lock_request {
@@ -31,9 +36,10 @@ static void make_request(const struct heal *h, const struct heal_lock *lock, enu
     ret->q.command = command;
     ret->q.lock = &ret->range;
     ret->q.text = ret->domain;
-    (void)snprintf(ret->domain, sizeof(ret->domain), "%s%s", h->me->name, is_of_healers(lock) ? ":self-heal" : "");
+    (void)snprintf(ret->domain, sizeof(ret->domain), "%s%s", h->me->name, domain_suffix(lock));
     switch (lock->kind) {
-    case HEAL_LOCK_HEAL_DATA: break;
+    case HEAL_LOCK_HEAL_DATA:
+    case HEAL_LOCK_MOVE: break;
     case HEAL_LOCK_DATA:
         ret->range.start = lock->offset;
         ret->range.length = lock->length;

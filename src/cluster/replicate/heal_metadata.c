@@ -272,6 +272,9 @@ static FIBER int make_equal(struct heal *h, struct fan *listings)
     }
     heal_times(h, timeless & (round->healed | round->judged.sources), copy.like);
     round->healed = heal_sync(h, NULL, round->healed);
+    /* Whoever made the marks did not come to syncing what is under them. */
+    round->judged.sources = heal_sync(h, NULL, round->judged.sources & round->judged.dirty) |
+                            (round->judged.sources & ~round->judged.dirty);
     return heal_undo(h, round->judged.taking_part);
 }
 

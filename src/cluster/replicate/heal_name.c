@@ -15,6 +15,9 @@ struct fixing {
     uint32_t children;
     struct heal_answers *a; /* the name on each child */
     struct heal_name_judgement judged;
+    struct heal_name_facts facts;
+    struct heal_lock move; /* held while a name goes because the inode has another */
+    struct inode *moving;
     struct inode *inode; /* EXISTS: what the name leads to. A reference */
     char *target;        /* of a symlink */
 };
@@ -81,11 +84,10 @@ static bool has_several_inodes(const struct heal_answers *a)
 }
 
 /* Of the children that have the name, those whose inode all others know as well. */
-static FIBER int find_kept(struct fixing *f, uint32_t *ret_kept)
+static FIBER int find_kept(struct fixing *f)
 {
     const struct heal_answers *a = f->a;
 
-    *ret_kept = 0;
     if (!has_several_inodes(a))
         return 0;
     for_each_child(i, a->ok)
@@ -97,9 +99,27 @@ static FIBER int find_kept(struct fixing *f, uint32_t *ret_kept)
         if (r < 0)
             return r;
         if (know == others)
-            *ret_kept |= bit(i);
+            f->facts.kept |= bit(i);
     }
     return 0;
+}
+
+/* A rename that was cut off: one side has the old name, the other the new one, and either may be taken away, not both.
+ * Who looks at the other name meanwhile must not do the same, so the inode is locked until the name is gone. -EAGAIN:
+ * somebody else is at it. */
+static FIBER int find_other_names(struct fixing *f)
+{
+    const struct heal_answers *a = f->a;
+
+    if (!heal_name_may_be_moved(&f->h->set, &f->h->round.judged, a))
+        return 0;
+    f->moving = inode_of(f->h, &a->stat[mask_first(a->ok & f->h->round.judged.sources)]);
+    if (!f->moving)
+        return -ENOMEM;
+    f->move = (struct heal_lock) { .kind = HEAL_LOCK_MOVE, .inode = f->moving };
+    int r = heal_lock(f->h, &f->move, f->children);
+
+    return r < 0 ? r : heal_find_use(f->h, a->absent, f->moving, &f->facts.elsewhere);
 }
 
 /* ---- entries without gfid ---- */
@@ -400,17 +420,18 @@ static FIBER int carry_out(struct fixing *f)
 static FIBER int fix(struct fixing *f)
 {
     struct heal *h = f->h;
-    uint32_t kept = 0;
     int r = heal_ask_name(h, h->inode, f->w->name, f->children, f->a);
 
     for_each_child(i, f->children) heal_note(h, i, f->a->result[i] == -ENOENT ? 0 : f->a->result[i]);
     if (r == 0 && f->a->no_gfid)
         r = give_gfids(f);
     if (r == 0)
-        r = find_kept(f, &kept);
+        r = find_kept(f);
+    if (r == 0)
+        r = find_other_names(f);
     if (r < 0)
         return r;
-    heal_judge_name(&h->set, &h->round.judged, f->a, kept, &h->how->choice, &f->judged);
+    heal_judge_name(&h->set, &h->round.judged, f->a, &f->facts, &h->how->choice, &f->judged);
     f->w->refusal = f->judged.refusal;
     f->w->is_resolved = f->judged.is_resolved;
     r = carry_out(f);
@@ -436,8 +457,10 @@ FIBER int heal_fix_name(struct heal *h, uint32_t children, struct heal_name_work
         w->failed = children;
         w->outcome = HEAL_LEFT;
     }
+    heal_unlock(h, &f.move);
     mem_free(f.target);
     inode_unref(f.inode);
+    inode_unref(f.moving);
     heal_answers_free(f.a);
     return r == -ENOMEM ? r : 0;
 }

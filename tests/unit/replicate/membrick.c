@@ -4,13 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct mem_entry {
-    struct list of_node;
-    char name[256];
-    struct gfid gfid;
-    uint64_t cookie;
-};
-
 struct mem_lock {
     struct list of_store;
     enum op op;
@@ -415,30 +408,6 @@ static int do_write(struct mem_brick *b, struct mem_node *n, const struct reques
     return (int)q->data->size;
 }
 
-static int do_make(struct mem_brick *b, const struct request *q, struct reply *r)
-{
-    static const uint32_t types[OP_COUNT] = { [OP_MKDIR] = S_IFDIR, [OP_SYMLINK] = S_IFLNK, [OP_CREATE] = S_IFREG };
-    struct mem_node *dir = mem_find(b->store, &q->parent->gfid), *n;
-    struct mem_entry *e;
-
-    if (!dir)
-        return -ESTALE;
-    if (entry_of(dir, q->name))
-        return -EEXIST;
-    r->pre = dir->stat;
-    n = node_new(b->store, &q->inode->gfid, (types[q->op] ? types[q->op] : q->mode & S_IFMT) | (q->mode & 07777));
-    if (q->text)
-        n->target = strdup(q->text);
-    e = calloc(1, sizeof(*e));
-    snprintf(e->name, sizeof(e->name), "%s", q->name);
-    e->gfid = n->gfid;
-    e->cookie = ++next_cookie;
-    list_add_tail(&dir->entries, &e->of_node);
-    r->stat = n->stat;
-    r->post = dir->stat;
-    return 0;
-}
-
 static int do_link(struct mem_brick *b, const struct request *q, struct reply *r)
 {
     struct mem_node *dir = mem_find(b->store, &q->parent2->gfid), *n = mem_find(b->store, &q->inode->gfid);
@@ -455,6 +424,37 @@ static int do_link(struct mem_brick *b, const struct request *q, struct reply *r
     list_add_tail(&dir->entries, &e->of_node);
     n->stat.nlink++;
     r->stat = n->stat;
+    return 0;
+}
+
+static int do_make(struct mem_brick *b, const struct call *call, const struct request *q, struct reply *r)
+{
+    static const uint32_t types[OP_COUNT] = { [OP_MKDIR] = S_IFDIR, [OP_SYMLINK] = S_IFLNK, [OP_CREATE] = S_IFREG };
+    struct mem_node *dir = mem_find(b->store, &q->parent->gfid), *n;
+    struct mem_entry *e;
+
+    if (!dir)
+        return -ESTALE;
+    if (entry_of(dir, q->name))
+        return -EEXIST;
+    r->pre = dir->stat;
+    if (q->op == OP_MKNOD && mem_find(b->store, &q->inode->gfid)) {
+        struct request link = { .op = OP_LINK, .inode = q->inode, .parent2 = q->parent, .name2 = q->name };
+
+        return dict_has(q->xdata, "glusterfs-internal-fop") ? do_link(b, &link, r) : -EEXIST;
+    }
+    n = node_new(b->store, &q->inode->gfid, (types[q->op] ? types[q->op] : q->mode & S_IFMT) | (q->mode & 07777));
+    if (q->text)
+        n->target = strdup(q->text);
+    n->stat.uid = call->uid;
+    n->stat.gid = call->gid;
+    e = calloc(1, sizeof(*e));
+    snprintf(e->name, sizeof(e->name), "%s", q->name);
+    e->gfid = n->gfid;
+    e->cookie = ++next_cookie;
+    list_add_tail(&dir->entries, &e->of_node);
+    r->stat = n->stat;
+    r->post = dir->stat;
     return 0;
 }
 
@@ -477,6 +477,20 @@ void mem_drop_name(struct mem_store *store, const struct gfid *parent, const cha
         drop_entry(store, e);
 }
 
+/* Tests nest directories a few deep. */
+static void empty_directory(struct mem_store *store, struct mem_node *dir)
+{
+    struct mem_entry *e;
+
+    list_for_each (e, &dir->entries, of_node) {
+        struct mem_node *n = mem_find(store, &e->gfid);
+
+        if (n)
+            empty_directory(store, n);
+        drop_entry(store, e);
+    }
+}
+
 static int do_remove(struct mem_brick *b, const struct request *q)
 {
     struct mem_node *dir = mem_find(b->store, &q->parent->gfid), *n;
@@ -487,8 +501,11 @@ static int do_remove(struct mem_brick *b, const struct request *q)
     if (!e)
         return -ENOENT;
     n = mem_find(b->store, &e->gfid);
-    if (q->op == OP_RMDIR && n && !list_empty(&n->entries))
-        return -ENOTEMPTY;
+    if (q->op == OP_RMDIR && n && !list_empty(&n->entries)) {
+        if (!(q->flags & 1))
+            return -ENOTEMPTY;
+        empty_directory(b->store, n);
+    }
     drop_entry(b->store, e);
     return 0;
 }
@@ -509,6 +526,7 @@ static int do_rename(struct mem_brick *b, const struct request *q, struct reply 
         drop_entry(b->store, over);
     list_del(&e->of_node);
     snprintf(e->name, sizeof(e->name), "%s", q->name2);
+    e->cookie = ++next_cookie; /* entries are listed in the order of their cookies */
     list_add_tail(&to->entries, &e->of_node);
     r->stat = mem_find(b->store, &e->gfid)->stat;
     return 0;
@@ -580,6 +598,12 @@ static int on_node(struct mem_brick *b, struct mem_node *n, const struct request
             n->stat.mode = (n->stat.mode & S_IFMT) | (q->attr->mode & 07777);
         if (q->valid & ATTR_UID)
             n->stat.uid = q->attr->uid;
+        if (q->valid & ATTR_GID)
+            n->stat.gid = q->attr->gid;
+        if (q->valid & ATTR_MTIME)
+            n->stat.mtime = q->attr->mtime;
+        if (q->valid & ATTR_CTIME)
+            n->stat.ctime = q->attr->ctime;
         r->post = n->stat;
         return 0;
     case OP_XATTROP: return do_xattrop(b->store, n, q, r);
@@ -609,7 +633,7 @@ static FIBER int carry_out(struct mem_brick *b, struct call *call, const struct 
     case OP_MKNOD:
     case OP_MKDIR:
     case OP_SYMLINK:
-    case OP_CREATE: return do_make(b, q, r);
+    case OP_CREATE: return do_make(b, call, q, r);
     case OP_LINK: return do_link(b, q, r);
     case OP_UNLINK:
     case OP_RMDIR: return do_remove(b, q);

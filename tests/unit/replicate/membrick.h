@@ -9,6 +9,13 @@
 
 #define STORES_MAX 5
 
+struct mem_entry {
+    struct list of_node;
+    char name[256];
+    struct gfid gfid;
+    uint64_t cookie;
+};
+
 struct mem_node {
     struct list of_store;
     struct gfid gfid;
