@@ -226,9 +226,11 @@ static struct dict *undo_dict(const struct undo *u, unsigned i)
     return NULL;
 }
 
+/* The brick drops the list of names when all counters have become zero: that may be when the names are healed or, where
+ * the attributes took longer, when these are. */
 static struct dict *purge_dict(const struct heal *h)
 {
-    struct dict *d = h->round.change == CHANGE_ENTRY ? dict_new() : NULL;
+    struct dict *d = h->round.change != CHANGE_DATA ? dict_new() : NULL;
 
     /* Without it the list of names stays until the next heal. */
     if (d && dict_set_int(d, "glusterfs.xattrop-purge-index", 1) < 0)
