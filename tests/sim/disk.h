@@ -71,6 +71,8 @@ int disk_make(struct disk *d, const struct gfid *parent, const char *name, const
 int disk_link(struct disk *d, const struct gfid *gfid, const struct gfid *parent, const char *name);
 int disk_unlink(struct disk *d, const struct gfid *parent, const char *name, bool keep_node);
 int disk_rmdir(struct disk *d, const struct gfid *parent, const char *name);
+/* With all that is in it, name by name. */
+int disk_remove_tree(struct disk *d, const struct gfid *parent, const char *name);
 int disk_rename(struct disk *d, const struct gfid *parent, const char *name, const struct gfid *parent2,
                 const char *name2, uint32_t flags, bool keep_victim);
 int disk_set_attr(struct disk *d, const struct gfid *gfid, const struct iatt *attr, uint32_t valid);

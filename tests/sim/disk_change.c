@@ -84,6 +84,36 @@ int disk_rmdir(struct disk *d, const struct gfid *parent, const char *name)
     return remove_name(d, parent, name, true, false);
 }
 
+/* The deepest first entry below the directory, or the directory's own. */
+static void find_leaf(struct disk *d, struct gfid *dir, char name[static 256])
+{
+    const char *inner;
+    struct gfid gfid;
+    uint64_t cookie;
+    for (;;) {
+        const struct disk_node *n = disk_child(d, dir, name);
+        if (!n || !S_ISDIR(n->attr.mode) || !disk_next_entry(n, 0, &inner, &gfid, &cookie))
+            return;
+        *dir = n->gfid;
+        snprintf(name, 256, "%s", inner);
+    }
+}
+
+int disk_remove_tree(struct disk *d, const struct gfid *parent, const char *name)
+{
+    for (;;) {
+        struct gfid dir = *parent;
+        char leaf[256];
+        snprintf(leaf, sizeof(leaf), "%s", name);
+        find_leaf(d, &dir, leaf);
+        const struct disk_node *n = disk_child(d, &dir, leaf);
+        bool is_last = gfid_equal(&dir, parent) && !strcmp(leaf, name);
+        int r = n && !S_ISDIR(n->attr.mode) && !is_last ? disk_unlink(d, &dir, leaf, false) : disk_rmdir(d, &dir, leaf);
+        if (r < 0 || is_last)
+            return r;
+    }
+}
+
 static bool is_below(struct disk *d, const struct gfid *dir, const struct gfid *ancestor)
 {
     struct gfid at = *dir;

@@ -112,6 +112,26 @@ static void rename_answers_like_a_file_system(void **state UNUSED)
     disk_free(d);
 }
 
+static void a_tree_goes_with_all_that_is_in_it(void **state UNUSED)
+{
+    struct disk *d = disk_with_file();
+    struct gfid dir = { { [15] = 9 } }, below = { { [15] = 10 } }, leaf = { { [15] = 11 } };
+    struct iatt a = { .gfid = dir, .mode = S_IFDIR | 0755 }, b = { .gfid = below, .mode = S_IFDIR | 0755 };
+    struct iatt c = { .gfid = leaf, .mode = S_IFREG | 0644 }, seen;
+    assert_int_equal(disk_make(d, &gfid_root, "d", &a, NULL, NULL), 0);
+    assert_int_equal(disk_make(d, &dir, "e", &b, NULL, NULL), 0);
+    assert_int_equal(disk_make(d, &below, "g", &c, NULL, NULL), 0);
+    assert_int_equal(disk_link(d, &file, &below, "second"), 0);
+    assert_int_equal(disk_remove_tree(d, &gfid_root, "f"), -ENOTDIR);
+    assert_int_equal(disk_remove_tree(d, &gfid_root, "d"), 0);
+    assert_null(disk_find(d, &dir));
+    assert_null(disk_find(d, &below));
+    assert_null(disk_find(d, &leaf));
+    disk_stat(disk_child(d, &gfid_root, "f"), &seen);
+    assert_int_equal(seen.nlink, 1);
+    disk_free(d);
+}
+
 static void unlinked_but_open_nodes_live_until_dropped(void **state UNUSED)
 {
     struct disk *d = disk_with_file();
@@ -131,6 +151,7 @@ int main(void)
         cmocka_unit_test(sync_of_one_file_keeps_all_metadata_but_not_other_data),
         cmocka_unit_test(metadata_survives_in_order),
         cmocka_unit_test(rename_answers_like_a_file_system),
+        cmocka_unit_test(a_tree_goes_with_all_that_is_in_it),
         cmocka_unit_test(unlinked_but_open_nodes_live_until_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,7 +76,7 @@ static unsigned kinds(const struct faults *f)
 {
     if (!f->kills_clients)
         return FAULT_KILL_CLIENT;
-    if (!f->cluster->config.has_healers)
+    if (!f->has_healers)
         return FAULT_KILL_HEALER;
     return f->replaces_disks ? FAULT_COUNT : FAULT_REPLACE_DISK;
 }
@@ -124,6 +124,13 @@ static void begin(void *arg)
     later(f, SECOND / 100, 20 * SECOND, end);
 }
 
+static void start_healer(struct faults *f)
+{
+    struct node *healer = &f->cluster->healers[f->brick];
+    if (f->has_healers && !healer->env)
+        node_start(healer);
+}
+
 static void end(void *arg)
 {
     struct faults *f = arg;
@@ -134,10 +141,9 @@ static void end(void *arg)
     case FAULT_POWER_CUT:
     case FAULT_REPLACE_DISK:
         node_start(&c->bricks[f->brick]);
-        if (c->config.has_healers && !c->healers[f->brick].env)
-            node_start(&c->healers[f->brick]);
+        start_healer(f);
         break;
-    case FAULT_KILL_HEALER: node_start(&c->healers[f->brick]); break;
+    case FAULT_KILL_HEALER: start_healer(f); break;
     case FAULT_CUT_BRICKS: each_brick_link(f, sim_heal); break;
     case FAULT_CUT_LINK:
     case FAULT_CUT_ALL_LINKS:
@@ -161,4 +167,9 @@ void faults_start(struct faults *f)
 void faults_stop(struct faults *f)
 {
     f->is_stopping = true;
+}
+
+bool faults_cut_power(const struct faults *f)
+{
+    return f->count[FAULT_POWER_CUT] > 0;
 }

@@ -12,6 +12,7 @@ struct faults {
     struct workload *workload;
     int victim; /* -1: any brick */
     bool kills_clients;
+    bool has_healers;    /* that run, and die too */
     bool replaces_disks; /* when all copies are equal: the empty one is then the only failure */
     bool cuts_lose;      /* a power cut may hit the only good copy: what was not synced may go */
     bool is_stopping;    /* no new ones */
@@ -22,3 +23,4 @@ struct faults {
 
 void faults_start(struct faults *f);
 void faults_stop(struct faults *f);
+bool faults_cut_power(const struct faults *f); /* at any time */

@@ -1,12 +1,13 @@
 #include "sim/plan.h"
+#include "cluster/replicate/heal_daemon.h"
 #include "core/mem.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool all_up(struct cluster *c)
+static bool all_up(struct cluster *c, bool with_healers)
 {
     for (unsigned i = 0; i < c->config.bricks; i++)
-        if (!c->bricks[i].is_up || (c->config.has_healers && !c->healers[i].is_up))
+        if (!c->bricks[i].is_up || (with_healers && !c->healers[i].is_up))
             return false;
     for (unsigned i = 0; i < c->config.clients; i++)
         if (!c->clients[i].is_up)
@@ -14,19 +15,19 @@ static bool all_up(struct cluster *c)
     return true;
 }
 
-bool plan_bring_up(struct cluster *c)
+bool plan_bring_up(struct cluster *c, bool with_healers)
 {
     for (unsigned i = 0; i < c->config.bricks; i++)
         node_start(&c->bricks[i]);
-    for (unsigned i = 0; i < c->config.bricks && c->config.has_healers; i++)
+    for (unsigned i = 0; i < c->config.bricks && with_healers; i++)
         node_start(&c->healers[i]);
     for (unsigned i = 0; i < c->config.clients; i++)
         node_start(&c->clients[i]);
     bool never = false;
-    for (unsigned i = 0; i < 600 && !all_up(c) && !c->error[0]; i++)
+    for (unsigned i = 0; i < 600 && !all_up(c, with_healers) && !c->error[0]; i++)
         (void)cluster_run_until(c, &never, SIM_SECOND / 10);
     (void)cluster_run_until(c, &never, 10 * SIM_SECOND); /* connections, first child-up */
-    return all_up(c);
+    return all_up(c, with_healers);
 }
 
 static void stopped(struct workload *w, const struct cluster *c, const char *where)
@@ -40,12 +41,30 @@ static bool is_split(void *arg, const struct gfid *gfid)
     return workload_is_split(arg, gfid);
 }
 
+/* What a file was appended and not synced goes with the power, and no mark says so (its size does, to whoever looks):
+ * after a power cut somebody orders that all is looked at. */
+static void order_full(struct cluster *c)
+{
+    for (unsigned i = 0; i < c->config.bricks; i++) {
+        struct graph *graph = c->healers[i].graph;
+        if (graph && c->healers[i].is_up)
+            (void)heal_daemon_order(graph->root, HEAL_ORDER_FULL); /* one that has no brick has nothing to walk */
+    }
+}
+
 /* Waits until all bricks are equal, but for split brains that are reported. */
-static void wait_for_heal(const struct plan *plan, struct cluster *c, struct workload *w, struct result *result)
+static void wait_for_heal(const struct plan *plan, struct cluster *c, struct workload *w, bool had_power_cut,
+                          struct result *result)
 {
     uint64_t begin = sim_now_ns(c->sim);
     struct converge report = { .is_split = is_split, .arg = w };
     bool never = false, done = false;
+    for (unsigned i = 0; plan->heals_late && i < c->config.bricks; i++)
+        if (!c->healers[i].env)
+            node_start(&c->healers[i]);
+    (void)cluster_run_until(c, &never, 2 * SIM_SECOND);
+    if (had_power_cut)
+        order_full(c);
     while (!cluster_has_converged(c, &report) && sim_now_ns(c->sim) - begin < HEAL_BOUND_S * SIM_SECOND)
         (void)cluster_run_until(c, &never, 2 * SIM_SECOND);
     result->heal_ms = (sim_now_ns(c->sim) - begin) / 1000000;
@@ -64,7 +83,7 @@ static void wait_for_heal(const struct plan *plan, struct cluster *c, struct wor
 static void scenario(const struct plan *plan, struct cluster *c, struct workload *w, struct result *result)
 {
     bool never = false, done = false;
-    if (!plan_bring_up(c)) {
+    if (!plan_bring_up(c, c->config.has_healers && !plan->heals_late)) {
         model_violation(&w->model, "the cluster did not come up: %s", c->error);
         return;
     }
@@ -77,6 +96,7 @@ static void scenario(const struct plan *plan, struct cluster *c, struct workload
                         .workload = w,
                         .victim = plan->victim,
                         .kills_clients = plan->kills_clients,
+                        .has_healers = c->config.has_healers && !plan->heals_late,
                         .replaces_disks = plan->replaces_disks,
                         .cuts_lose = plan->victim < 0 && c->config.bricks == 2 };
     for (unsigned i = 0; i < c->config.clients; i++)
@@ -89,7 +109,7 @@ static void scenario(const struct plan *plan, struct cluster *c, struct workload
     if (!plan->holds_files && !cluster_run_until(c, &f.is_quiet, 600 * SIM_SECOND))
         stopped(w, c, "the last fault");
     if (c->config.has_healers)
-        wait_for_heal(plan, c, w, result);
+        wait_for_heal(plan, c, w, faults_cut_power(&f), result);
     else
         (void)cluster_run_until(c, &never, 120 * SIM_SECOND);
     w->model.is_final = true;
@@ -129,12 +149,13 @@ void plan_run_seed(const struct plan *plan, uint64_t seed, struct result *ret)
 
 static void print_replay(const char *program, const struct plan *p, uint64_t seed)
 {
-    printf("# replay: %s --seed %llu --bricks %u --clients %u --ops %u --quorum %s --victim %d%s%s%s%s%s%s%s%s%s",
+    printf("# replay: %s --seed %llu --bricks %u --clients %u --ops %u --quorum %s --victim %d%s%s%s%s%s%s%s%s%s%s",
            program, (unsigned long long)seed, p->config.bricks, p->config.clients, p->ops, p->config.quorum, p->victim,
            p->config.has_arbiter ? " --arbiter" : "", p->config.has_healers ? " --heal" : "",
            p->config.clients_heal ? " --clients-heal" : "", p->config.is_granular ? " --granular" : "",
-           p->is_rich ? " --rich" : "", p->replaces_disks ? " --replace" : "", p->may_split ? " --may-split" : "",
-           p->kills_clients ? "" : " --no-client-kills", p->holds_files ? " --hold-files" : "");
+           p->heals_late ? " --heals-late" : "", p->is_rich ? " --rich" : "", p->replaces_disks ? " --replace" : "",
+           p->may_split ? " --may-split" : "", p->kills_clients ? "" : " --no-client-kills",
+           p->holds_files ? " --hold-files" : "");
     if (p->config.sabotage)
         printf(" --sabotage %s", sabotage_names[p->config.sabotage]);
     printf("\n");
@@ -214,6 +235,7 @@ enum word_id {
     HEAL,
     CLIENTS_HEAL,
     GRANULAR,
+    HEALS_LATE,
     RICH,
     REPLACE,
     MAY_SPLIT,
@@ -240,6 +262,7 @@ static const struct word words[] = { { "--seed", true, SEEDS },
                                      { "--heal", false, HEAL },
                                      { "--clients-heal", false, CLIENTS_HEAL },
                                      { "--granular", false, GRANULAR },
+                                     { "--heals-late", false, HEALS_LATE },
                                      { "--rich", false, RICH },
                                      { "--replace", false, REPLACE },
                                      { "--may-split", false, MAY_SPLIT },
@@ -286,6 +309,7 @@ static void apply_word(struct plan *own, enum word_id id, const char *value)
     case HEAL: own->config.has_healers = true; break;
     case CLIENTS_HEAL: own->config.clients_heal = true; break;
     case GRANULAR: own->config.is_granular = true; break;
+    case HEALS_LATE: own->heals_late = true; break;
     case RICH: own->is_rich = true; break;
     case REPLACE: own->replaces_disks = true; break;
     case MAY_SPLIT: own->may_split = true; break;

@@ -16,6 +16,7 @@ struct plan {
     struct cluster_config config; /* seed is set by each run */
     int victim;                   /* -1: any brick suffers */
     bool kills_clients, replaces_disks;
+    bool heals_late;  /* heal daemons are started after the last fault */
     bool is_rich;     /* workload.h */
     bool holds_files; /* workload.h; no faults */
     bool may_split;   /* model.h */
@@ -36,8 +37,8 @@ struct result {
     char first[512];
 };
 
-/* Bricks, clients and heal daemons are started and connected. */
-bool plan_bring_up(struct cluster *c);
+/* Bricks, clients and (with_healers) heal daemons are started and connected. */
+bool plan_bring_up(struct cluster *c, bool with_healers);
 void plan_run_seed(const struct plan *plan, uint64_t seed, struct result *ret);
 
 struct plan_table {

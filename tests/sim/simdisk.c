@@ -296,7 +296,8 @@ static FIBER int simdisk_rmdir(struct translator *me, struct call *call, const s
     if (e < 0)
         return e;
     stat_of(me, &q->parent->gfid, &r->pre);
-    e = disk_rmdir(disk(me), &q->parent->gfid, q->name);
+    e = q->flags & 1 ? disk_remove_tree(disk(me), &q->parent->gfid, q->name)
+                     : disk_rmdir(disk(me), &q->parent->gfid, q->name);
     if (e < 0)
         return e;
     touch(me, call, &q->parent->gfid, ATTR_MTIME | ATTR_CTIME);

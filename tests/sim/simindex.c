@@ -51,10 +51,33 @@ static struct watched look_at(const struct dict *xattrs)
     return w;
 }
 
+/* Heal daemons that listed the index and want to know of the next entry: once per listing. */
+static void tell_healers(struct translator *me)
+{
+    struct client *client;
+    list_for_each (client, &me->graph->clients, of_graph) {
+        void **slot = client_ctx(client, me);
+        if (!*slot)
+            continue;
+        *slot = NULL;
+        notify_parents(me, &(struct event) { .kind = EVENT_HEAL_NEEDED, .client = client });
+    }
+}
+
+static void simindex_client_gone(struct translator *me, struct client *client)
+{
+    struct gfid dir = disk_index_gfid(KIND_DIRTY);
+    *client_ctx(client, me) = NULL;
+    if (me->graph->edge && disk_entry_count(disk_find(disk(me), &dir)))
+        tell_healers(me);
+}
+
 static int add_link(struct translator *me, enum kind kind, const struct gfid *gfid)
 {
     struct gfid dir = disk_index_gfid(kind), base = disk_index_base();
     int r = disk_link(disk(me), &base, &dir, GFID_TEXT(gfid));
+    if (r == 0 && kind == KIND_XATTROP)
+        tell_healers(me);
     return r == -EEXIST ? 0 : r;
 }
 
@@ -307,9 +330,14 @@ static int list(struct translator *me, const struct request *q, enum kind kind, 
         if (used > q->size && out->count)
             return 0;
         uint32_t type = is_top && with_types ? type_of(me, name) : is_top && kind == KIND_CHANGES ? DT_DIR : DT_REG;
-        int e = dir_entries_add(out, name, strlen(name), cookie, cookie, type, NULL);
+        struct dir_entry *entry;
+        int e = dir_entries_add(out, name, strlen(name), cookie, cookie, type, &entry);
         if (e < 0)
             return e;
+        if (q->op == OP_READDIRP) {
+            disk_stat(disk_find(disk(me), &gfid), &entry->stat);
+            entry->stat.gfid = gfid_null; /* it is not an inode */
+        }
     }
     out->at_end = true;
     return 0;
@@ -321,6 +349,8 @@ static FIBER int simindex_readdir(struct translator *me, struct call *call, cons
     struct gfid on_disk, of;
     if (!is_virtual(me, q->inode, &kind, &on_disk, &of))
         return child_call(me, 0, call, q, r);
+    if (kind == KIND_XATTROP && dict_has(q->xdata, "mortar.heal-notice") && call->client && !call->client->is_gone)
+        *client_ctx(call->client, me) = me; /* that it is set is all it says */
     r->entries = dir_entries_new();
     int e = r->entries ? list(me, q, kind, &on_disk, &of, r->entries) : -ENOMEM;
     if (e < 0) {
@@ -406,6 +436,8 @@ const struct translator_class simindex_class = {
     .children_min = 1,
     .children_max = 1,
     .uses_inode_ctx = true,
+    .uses_client_ctx = true,
+    .client_gone = simindex_client_gone,
     .start = simindex_start,
     .inode_forget = simindex_forget,
     .ops = {

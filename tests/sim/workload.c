@@ -187,7 +187,7 @@ static FIBER void make_name(struct actor *a, unsigned dir, unsigned name, struct
     struct gfid gfid = gfid_random(a->env);
     gfid.bytes[0] = is_link ? TAG_LINK : TAG_FILE;
     uint32_t version = reg_issue_name(reg, &gfid);
-    SCOPED(inode_unref) struct inode *inode = inode_table_get(a->graph, &gfid, S_IFREG);
+    SCOPED(inode_unref) struct inode *inode = inode_table_get(a->graph, &gfid, is_link ? S_IFLNK : S_IFREG);
     SCOPED(fd_unref) struct fd *fd = fd_new(inode, O_RDWR, 1000);
     SCOPED(reply_free) struct reply *r = reply_new();
     struct request q = { .op = OP_CREATE,
