@@ -62,6 +62,16 @@ static void made(struct txn *txn)
     }
 }
 
+static uint32_t type_made(const struct request *q)
+{
+    switch (q->op) {
+    case OP_MKDIR: return S_IFDIR;
+    case OP_SYMLINK: return S_IFLNK;
+    case OP_MKNOD: return q->mode & S_IFMT ? q->mode & S_IFMT : S_IFREG;
+    default: return S_IFREG;
+    }
+}
+
 FIBER int replicate_make(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     SCOPED(txn_free) struct txn *txn = NULL;
@@ -71,11 +81,7 @@ FIBER int replicate_make(struct translator *me, struct call *call, const struct 
     txn = txn_new(me, call, q, CHANGE_ENTRY);
     if (!txn)
         return -ENOMEM;
-    if (!q->inode->type)
-        q->inode->type = q->op == OP_MKDIR     ? S_IFDIR
-                         : q->op == OP_SYMLINK ? S_IFLNK
-                         : q->op == OP_CREATE  ? S_IFREG
-                                               : q->mode & S_IFMT;
+    q->inode->type = type_made(q); /* whatever the caller took it for: its marks depend on it */
     claim_name(txn, q->parent, q->name);
     txn->makes_inode = true;
     txn->done = made;

@@ -110,15 +110,19 @@ static FIBER int find_kept(struct fixing *f)
 static FIBER int find_other_names(struct fixing *f)
 {
     const struct heal_answers *a = f->a;
+    uint32_t know = 0;
+    int r;
 
     if (!heal_name_may_be_moved(&f->h->set, &f->h->round.judged, a))
         return 0;
     f->moving = inode_of(f->h, &a->stat[mask_first(a->ok & f->h->round.judged.sources)]);
     if (!f->moving)
         return -ENOMEM;
+    r = who_knows(f->h, f->moving, a->absent, &know, NULL);
+    if (r < 0 || know != a->absent)
+        return r; /* on one of them it is new: nothing was moved there */
     f->move = (struct heal_lock) { .kind = HEAL_LOCK_MOVE, .inode = f->moving };
-    int r = heal_lock(f->h, &f->move, f->children);
-
+    r = heal_lock(f->h, &f->move, f->children);
     return r < 0 ? r : heal_find_use(f->h, a->absent, f->moving, &f->facts.elsewhere);
 }
 
@@ -397,6 +401,7 @@ static FIBER int carry_out(struct fixing *f)
     struct heal_name_work *w = f->w;
     int r = 0;
 
+    w->failed = 0;
     switch (f->judged.verdict) {
     case HEAL_NAME_EXISTS:
         r = make_names(f);
@@ -435,6 +440,7 @@ static FIBER int fix(struct fixing *f)
     f->w->refusal = f->judged.refusal;
     f->w->is_resolved = f->judged.is_resolved;
     r = carry_out(f);
+    f->w->failed |= f->children & ~(f->a->ok | f->a->absent | f->a->no_gfid); /* what they have is not known */
     if (f->w->split)
         f->w->outcome = HEAL_SPLIT_BRAIN;
     else if (f->w->failed)
