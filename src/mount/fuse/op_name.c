@@ -348,7 +348,7 @@ static FIBER int create_new(struct request_in *in, const char *name)
     return 0;
 }
 
-/* Somebody else made it first and the caller does not mind. */
+/* Somebody else made it first and the caller does not mind. -ENOENT: somebody has removed it since. */
 static FIBER int create_existing(struct request_in *in, const char *name)
 {
     const struct fuse_create_in *args = (const void *)in->args;
@@ -371,6 +371,8 @@ static FIBER int create_existing(struct request_in *in, const char *name)
     node_set_name(node, in->node, name);
     result = open_node(in, node, args->flags & ~(uint32_t)(O_CREAT | O_EXCL), args->open_flags & FUSE_OPEN_KILL_SUIDGID,
                        &out);
+    if (result == -ESTALE)
+        result = -ENOENT;
     if (result == 0) {
         if (args->flags & O_TRUNC)
             r->stat.size = 0;
@@ -400,5 +402,5 @@ FIBER int on_create(struct request_in *in)
             return result;
         in->m->count.retries++;
     }
-    return result;
+    return -ESTALE; /* the kernel walks the path again, once */
 }

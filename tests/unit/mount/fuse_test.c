@@ -503,6 +503,22 @@ KERNEL_TEST(create_of_what_others_made_first_opens_it)
     assert_int_equal(-EEXIST, ASK(k, .opcode = FUSE_CREATE, ARGS(args), NAME("new")));
 }
 
+KERNEL_TEST(create_begins_again_when_what_others_made_is_gone_before_it_is_opened)
+{
+    struct fuse_create_in args = { .flags = O_RDWR | O_CREAT, .mode = S_IFREG | 0640 };
+    const struct fuse_entry_out *out = answer_of(k);
+    const struct fuse_open_out *open = (const void *)(out + 1);
+
+    leaf_fail(t->leaf, OP_CREATE, EEXIST, 0);
+    leaf_fail(t->leaf, OP_OPEN, ESTALE, 3);
+    assert_int_equal(0, ASK(k, .opcode = FUSE_CREATE, ARGS(args), NAME("new")));
+    release(k, out->nodeid, open->fh);
+    assert_int_equal(4, leaf_count(t->leaf, OP_OPEN));
+    assert_int_equal(4, leaf_count(t->leaf, OP_CREATE));
+    leaf_fail(t->leaf, OP_OPEN, ESTALE, 0);
+    assert_int_equal(-ESTALE, ASK(k, .opcode = FUSE_CREATE, ARGS(args), NAME("new")));
+}
+
 KERNEL_TEST(rename_carries_both_names_and_the_flags)
 {
     struct fuse_rename2_in args = { .newdir = FUSE_ROOT_ID, .flags = 1 };
@@ -617,6 +633,7 @@ int main(void)
         cmocka_unit_test(interrupt_right_behind_its_request_counts),
         cmocka_unit_test(create_makes_a_random_gfid_exclusively),
         cmocka_unit_test(create_of_what_others_made_first_opens_it),
+        cmocka_unit_test(create_begins_again_when_what_others_made_is_gone_before_it_is_opened),
         cmocka_unit_test(rename_carries_both_names_and_the_flags),
         cmocka_unit_test(setattr_sorts_size_from_the_rest),
         cmocka_unit_test(unprivileged_write_clears_suid),
