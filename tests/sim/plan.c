@@ -101,12 +101,13 @@ static void scenario(const struct plan *plan, struct cluster *c, struct workload
                         .cuts_lose = plan->victim < 0 && c->config.bricks == 2 };
     for (unsigned i = 0; i < c->config.clients; i++)
         (void)workload_start_client(w, i);
-    if (!plan->holds_files)
+    bool has_faults = !plan->holds_files && !plan->locks_files;
+    if (has_faults)
         faults_start(&f);
     if (!cluster_run_until(c, &w->is_finished, 40000 * SIM_SECOND))
         stopped(w, c, "the workload");
     faults_stop(&f);
-    if (!plan->holds_files && !cluster_run_until(c, &f.is_quiet, 600 * SIM_SECOND))
+    if (has_faults && !cluster_run_until(c, &f.is_quiet, 600 * SIM_SECOND))
         stopped(w, c, "the last fault");
     if (c->config.has_healers)
         wait_for_heal(plan, c, w, faults_cut_power(&f), result);
@@ -135,6 +136,7 @@ void plan_run_seed(const struct plan *plan, uint64_t seed, struct result *ret)
     }
     w->is_rich = p.is_rich;
     w->holds_files = p.holds_files;
+    w->locks_files = p.locks_files;
     w->model.may_split = p.may_split;
     scenario(&p, c, w, ret);
     ret->steps = sim_steps(c->sim);
@@ -149,13 +151,13 @@ void plan_run_seed(const struct plan *plan, uint64_t seed, struct result *ret)
 
 static void print_replay(const char *program, const struct plan *p, uint64_t seed)
 {
-    printf("# replay: %s --seed %llu --bricks %u --clients %u --ops %u --quorum %s --victim %d%s%s%s%s%s%s%s%s%s%s",
+    printf("# replay: %s --seed %llu --bricks %u --clients %u --ops %u --quorum %s --victim %d%s%s%s%s%s%s%s%s%s%s%s",
            program, (unsigned long long)seed, p->config.bricks, p->config.clients, p->ops, p->config.quorum, p->victim,
            p->config.has_arbiter ? " --arbiter" : "", p->config.has_healers ? " --heal" : "",
            p->config.clients_heal ? " --clients-heal" : "", p->config.is_granular ? " --granular" : "",
            p->heals_late ? " --heals-late" : "", p->is_rich ? " --rich" : "", p->replaces_disks ? " --replace" : "",
            p->may_split ? " --may-split" : "", p->kills_clients ? "" : " --no-client-kills",
-           p->holds_files ? " --hold-files" : "");
+           p->holds_files ? " --hold-files" : "", p->locks_files ? " --lock-files" : "");
     if (p->config.sabotage)
         printf(" --sabotage %s", sabotage_names[p->config.sabotage]);
     printf("\n");
@@ -241,6 +243,7 @@ enum word_id {
     MAY_SPLIT,
     NO_KILLS,
     HOLD_FILES,
+    LOCK_FILES,
     VERBOSE
 };
 
@@ -268,6 +271,7 @@ static const struct word words[] = { { "--seed", true, SEEDS },
                                      { "--may-split", false, MAY_SPLIT },
                                      { "--no-client-kills", false, NO_KILLS },
                                      { "--hold-files", false, HOLD_FILES },
+                                     { "--lock-files", false, LOCK_FILES },
                                      { "--verbose", false, VERBOSE } };
 
 static int usage(const char *program)
@@ -315,6 +319,7 @@ static void apply_word(struct plan *own, enum word_id id, const char *value)
     case MAY_SPLIT: own->may_split = true; break;
     case NO_KILLS: own->kills_clients = false; break;
     case HOLD_FILES: own->holds_files = true; break;
+    case LOCK_FILES: own->locks_files = true; break;
     case VERBOSE: own->config.verbose = true; break;
     }
 }

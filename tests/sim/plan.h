@@ -16,11 +16,11 @@ struct plan {
     struct cluster_config config; /* seed is set by each run */
     int victim;                   /* -1: any brick suffers */
     bool kills_clients, replaces_disks;
-    bool heals_late;  /* heal daemons are started after the last fault */
-    bool is_rich;     /* workload.h */
-    bool holds_files; /* workload.h; no faults */
-    bool may_split;   /* model.h */
-    unsigned ops;     /* per client */
+    bool heals_late;               /* heal daemons are started after the last fault */
+    bool is_rich;                  /* workload.h */
+    bool holds_files, locks_files; /* workload.h; no faults */
+    bool may_split;                /* model.h */
+    unsigned ops;                  /* per client */
 };
 
 struct seeds {

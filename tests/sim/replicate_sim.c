@@ -2,7 +2,7 @@
  *
  *     replicate_sim [--seed N | --seeds A-B] [--bricks N] [--clients N] [--ops N] [--quorum auto|none] [--victim N]
  *                   [--arbiter] [--heal] [--heals-late] [--clients-heal] [--granular] [--rich] [--replace] [--may-split]
- *                   [--sabotage NAME] [--no-client-kills] [--hold-files] [--verbose]
+ *                   [--sabotage NAME] [--no-client-kills] [--hold-files] [--lock-files] [--verbose]
  *
  * Without a word that describes a cluster it tries every plan with the given seeds, or those from 1 to MORTAR_SEEDS of
  * the environment, or as many as below. Prints TAP: one line per kind of cluster, and for each failing seed the command
@@ -37,6 +37,14 @@ static const struct plan plans[] = {
       .config = { .bricks = 3, .clients = 3, .quorum = "auto" },
       .holds_files = true,
       .ops = 200 },
+    { .name = "two bricks, no quorum, sections under a lock file that is removed",
+      .config = { .bricks = 2, .clients = 3, .quorum = "none" },
+      .locks_files = true,
+      .ops = 10 },
+    { .name = "three bricks, quorum auto, sections under a lock file that is removed",
+      .config = { .bricks = 3, .clients = 3, .quorum = "auto" },
+      .locks_files = true,
+      .ops = 10 },
     { .name = "marks that never reach the disk are noticed",
       .config = { .bricks = 2, .clients = 2, .quorum = "none", .sabotage = SABOTAGE_NO_DIRTY },
       .victim = 1,

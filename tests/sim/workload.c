@@ -329,6 +329,10 @@ static FIBER void one_op(struct actor *a)
         hold_op(a);
         return;
     }
+    if (a->w->locks_files) {
+        lock_op(a);
+        return;
+    }
     uint64_t what = actor_dice(a, a->w->is_rich ? 150 : 100);
     if (what >= 100)
         rich_op(a);
@@ -360,7 +364,7 @@ static FIBER void live(void *arg)
     while (life->done < w->ops_per_client && !actor_is_dead(a)) {
         life->done++;
         one_op(a);
-        rest(a, w->holds_files ? 4 : actor_dice(a, 8) ? 20 : 3000);
+        rest(a, w->holds_files || w->locks_files ? 4 : actor_dice(a, 8) ? 20 : 3000);
     }
     if (!actor_is_dead(a) && !life->is_over) {
         life->is_over = true;

@@ -19,6 +19,8 @@ struct workload {
     unsigned finished; /* clients */
     bool is_finished;
     bool holds_files; /* opens files that others remove: workload_hold.c; before workload_prepare, without faults */
+    bool locks_files; /* sections under locks: workload_lock.c; likewise */
+    unsigned inside;  /* sections under way */
     bool is_rich;     /* attributes, truncation, directories and links too; set before workload_prepare */
     struct gfid dir_gfids[8], file_gfids[16];
     bool is_prepared;

@@ -3,6 +3,7 @@
  *   workload.c        blocks and names, a client's life, preparation
  *   workload_more.c   attributes, truncated and punched files, directories with contents
  *   workload_hold.c   files that are open while their names go
+ *   workload_lock.c   sections under a lock
  *   workload_end.c    what readers and disks must show after quiet
  */
 #pragma once
@@ -72,3 +73,8 @@ FIBER void empty_dir(struct actor *a, const struct gfid *gfid);
 
 /* One operation of those. */
 FIBER void hold_op(struct actor *a);
+
+/* ---- workload_lock.c ---- */
+
+/* One section of each locker of the client. */
+FIBER void lock_op(struct actor *a);
