@@ -130,6 +130,23 @@ SIM_TEST(rename_flags_that_a_brick_does_not_know_are_refused_before_anything_cha
     world_close(&w);
 }
 
+SIM_TEST(a_new_inode_that_a_brick_missed_is_marked_but_a_symlink_is_not)
+{
+    struct gfid made = test_gfid(80), link = test_gfid(81);
+    struct world w;
+
+    world_open(&w, t, 3, "");
+    mem_brick_down(w.b[2]);
+    assert_int_equal(0, world_create(&w, "made", 80));
+    SCOPED(inode_unref) struct inode *inode = inode_table_get(w.top->graph, &link, S_IFLNK);
+    assert_int_equal(0, ask(&w, OP_SYMLINK, .parent = w.root, .name = "link", .inode = inode, .text = "target"));
+    assert_int_equal(1, counter(&w, 0, &made, PENDING(2), METADATA));
+    assert_int_equal(0, counter(&w, 0, &link, PENDING(2), METADATA));
+    assert_int_equal(2, counter(&w, 0, &gfid_root, PENDING(2), ENTRY));
+    inode_unref(take(inode));
+    world_close(&w);
+}
+
 SIM_TEST(old_copies_alone_cannot_carry_a_change)
 {
     struct world w;
@@ -536,6 +553,7 @@ int main(void)
         cmocka_unit_test(the_same_refusal_everywhere_leaves_no_mark),
         cmocka_unit_test(a_change_on_a_minority_fails_and_stays_marked),
         cmocka_unit_test(rename_flags_that_a_brick_does_not_know_are_refused_before_anything_changes),
+        cmocka_unit_test(a_new_inode_that_a_brick_missed_is_marked_but_a_symlink_is_not),
         cmocka_unit_test(old_copies_alone_cannot_carry_a_change),
         cmocka_unit_test(missed_names_are_recorded_one_by_one),
         cmocka_unit_test(a_name_only_on_a_copy_that_is_behind_is_not_there),
