@@ -96,12 +96,16 @@ static FIBER struct fan *open_and_stat(struct translator *me, struct call *call,
     return fan;
 }
 
-/* The child whose contents may go along with the answer; none if it is not known to be good. */
+/* The child whose contents may go along with the answer; none if it is not known to be good, or if reading would show:
+ * who opens a file has not read it yet. Where times are sent with each change, a brick's own access time does not show. */
 static uint32_t choose_reader(struct translator *me, struct call *call, const struct request *q,
                               const struct known *known)
 {
-    uint32_t from = known->data & known->metadata & replicate_of(me)->up;
+    const struct replicate *s = replicate_of(me);
+    uint32_t from = known->data & known->metadata & s->up;
 
+    if (!s->times_are_sent || (call->time_flags & TIME_ATIME))
+        return 0;
     if (q->size == 0 || !from || q->inode->type != S_IFREG)
         return 0;
     return bit(read_choose(me, call, q->inode, from));

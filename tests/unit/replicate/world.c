@@ -2,12 +2,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+extern const struct translator_class utime_class; /* as in mortarfs/classes.c */
+
 static FIBER struct graph *build(struct world *w, const char *options)
 {
     char text[1024];
     size_t len = 0;
     SCOPED(volfile_free) struct volfile *file = NULL;
-    static const struct translator_class *classes[] = { &membrick_class, &replicate_class, NULL };
+    static const struct translator_class *classes[] = { &membrick_class, &replicate_class, &utime_class, NULL };
     struct graph *graph = NULL;
     struct error err = { "" };
 
@@ -17,6 +19,10 @@ static FIBER struct graph *build(struct world *w, const char *options)
     len += (size_t)snprintf(text + len, sizeof(text) - len,
                             "volume set\n type cluster/replicate\n%s\n subvolumes%s%s%s\nend-volume\n", options, " c0",
                             w->count > 1 ? " c1" : "", w->count > 2 ? " c2" : "");
+    if (w->noatime)
+        len += (size_t)snprintf(text + len, sizeof(text) - len,
+                                "volume times\n type features/utime\n option noatime %s\n subvolumes set\nend-volume\n",
+                                w->noatime);
     assert_int_equal(0, volfile_parse("x.vol", text, len, &file, &err));
     if (graph_build(w->t->env, file, classes, NULL, &graph, &err) < 0 || graph_start(graph, &err) < 0)
         fail_msg("%s", err.text);
@@ -41,6 +47,18 @@ static void find_parts(struct world *w)
     w->fd = fd_new(w->file, O_RDWR, 1);
 }
 
+static FIBER void fill(struct world *w, const char *options)
+{
+    mem_stores_reset();
+    w->graph = build(w, options);
+    find_parts(w);
+    assert_int_equal(0,
+                     ask(w, OP_CREATE, .parent = w->root, .name = "file", .inode = w->file, .fd = w->fd, .mode = 0644));
+    assert_int_equal(0, ask(w, OP_MKDIR, .parent = w->root, .name = "dir", .inode = w->dir, .mode = 0755));
+    world_quiet(w);
+    world_forget_messages(w);
+}
+
 FIBER void world_join(struct world *w, struct test *t, unsigned count, const char *options)
 {
     *w = (struct world) { .t = t, .count = count };
@@ -50,13 +68,14 @@ FIBER void world_join(struct world *w, struct test *t, unsigned count, const cha
 
 FIBER void world_open(struct world *w, struct test *t, unsigned count, const char *options)
 {
-    mem_stores_reset();
-    world_join(w, t, count, options);
-    assert_int_equal(0,
-                     ask(w, OP_CREATE, .parent = w->root, .name = "file", .inode = w->file, .fd = w->fd, .mode = 0644));
-    assert_int_equal(0, ask(w, OP_MKDIR, .parent = w->root, .name = "dir", .inode = w->dir, .mode = 0755));
-    world_quiet(w);
-    world_forget_messages(w);
+    *w = (struct world) { .t = t, .count = count };
+    fill(w, options);
+}
+
+FIBER void world_open_with_times(struct world *w, struct test *t, unsigned count, const char *noatime)
+{
+    *w = (struct world) { .t = t, .count = count, .noatime = noatime };
+    fill(w, "");
 }
 
 FIBER void world_close(struct world *w)

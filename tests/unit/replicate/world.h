@@ -20,6 +20,7 @@ static inline const char *pending_name(unsigned i)
 struct world {
     struct test *t;
     unsigned count;
+    const char *noatime; /* of features/utime above; NULL: there is none */
     struct mem_brick *b[3];
     struct translator *top;
     struct call call;
@@ -31,6 +32,8 @@ struct world {
 
 /* Bricks are emptied. `options`: lines for the replicate section, may be "". The graph is started; files are made. */
 FIBER void world_open(struct world *w, struct test *t, unsigned count, const char *options);
+/* The same with features/utime above, `option noatime on` or off. */
+FIBER void world_open_with_times(struct world *w, struct test *t, unsigned count, const char *noatime);
 /* A further client of the same bricks. */
 FIBER void world_join(struct world *w, struct test *t, unsigned count, const char *options);
 /* Ends what world_open or world_join made. */
