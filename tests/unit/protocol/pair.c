@@ -17,6 +17,8 @@ static void on_event(struct graph *graph, struct translator *from, const struct 
         p->downs++;
     } else {
         p->last = *event;
+        if (p->holds_events)
+            p->held = event_hold_take(event->hold);
         snprintf(p->last_domain, sizeof(p->last_domain), "%s", event->domain ? event->domain : "");
         snprintf(p->last_name, sizeof(p->last_name), "%s", event->name ? event->name : "");
         p->events++;
@@ -127,6 +129,7 @@ static struct pair *start_pair(struct test *t, struct env *env, const char *clie
     snprintf(text, sizeof(text),
              "volume client\n type protocol/client\n %s\n option remote-subvolume brick\n %s\nend-volume\n", transport,
              client_options ? client_options : "");
+    snprintf(p->client, sizeof(p->client), "%s", text);
     test_build(t, text);
     t->graph->edge = p;
     graph_set_event_handler(t->graph, on_event);
@@ -185,6 +188,24 @@ FIBER void pair_restart_brick(struct pair *p, const char *server_options)
     pair_wait(p, false);
     pair_start_brick(p, server_options);
     pair_wait(p, true);
+}
+
+FIBER struct graph *pair_join(struct pair *p)
+{
+    struct graph *graph = build(p->t, p->t->env, p->client);
+
+    assert_int_equal(0, graph_start(graph, &p->t->err));
+    for (int i = 0; !graph->root->is_up; i++) {
+        assert_true(i < WAIT_MS);
+        assert_int_equal(0, fiber_sleep_ms(NULL, 1));
+    }
+    return graph;
+}
+
+FIBER void pair_leave(struct graph *graph)
+{
+    graph_stop(graph);
+    graph_free(graph);
 }
 
 /* The client's graph goes with the test, but must not tell us any more. */

@@ -23,6 +23,9 @@ struct pair {
     struct waitq changes;
     struct event last; /* the last other event; its pointers are dead */
     uint32_t events;
+    bool holds_events; /* `held` is to be dropped by the test */
+    struct event_hold *held;
+    char client[1024]; /* the client's volume file */
     char last_domain[64], last_name[64];
 };
 
@@ -39,4 +42,7 @@ FIBER void pair_wait(struct pair *p, bool is_up);
 FIBER void pair_restart_brick(struct pair *p, const char *server_options);
 FIBER void pair_stop_brick(struct pair *p);
 FIBER void pair_start_brick(struct pair *p, const char *server_options);
+/* A second client of the same brick, up; and its end. */
+FIBER struct graph *pair_join(struct pair *p);
+FIBER void pair_leave(struct graph *graph);
 FIBER void pair_wait_event(struct pair *p, uint32_t count);
