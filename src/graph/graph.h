@@ -28,7 +28,8 @@ struct graph {
     struct inode_table *inodes;
     struct list clients;
     struct list fds;
-    uint32_t id; /* counts graphs of the process; part of the client's process-uuid */
+    uint32_t id;         /* counts graphs of the process; part of the client's process-uuid */
+    char process_id[40]; /* the same for all graphs of a process; "": not given */
     char *volfile_id;
     char *volume_id; /* UUID text, if an option volume-id names one */
     bool is_stopping;
@@ -45,6 +46,8 @@ struct graph_options {
     const char *root_name;        /* NULL: the last section */
     const struct dict *overrides; /* "pattern.key" -> value: --xlator-option; NULL = none */
     uint32_t id;
+    const char
+        *process_id; /* UUID text by which bricks see that two graphs are one program's; NULL: each client makes one */
     const char *volfile_id;
 };
 

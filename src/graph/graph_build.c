@@ -137,6 +137,8 @@ static int keep_names(struct graph *graph, const struct graph_options *options)
     if (!options)
         return 0;
     graph->id = options->id;
+    if (options->process_id)
+        (void)snprintf(graph->process_id, sizeof(graph->process_id), "%s", options->process_id);
     if (options->volfile_id && !(graph->volfile_id = mem_strdup(options->volfile_id)))
         return -ENOMEM;
     if (options->root_name && !(graph->root_name = mem_strdup(options->root_name)))

@@ -65,6 +65,7 @@ static FIBER void stop(void *arg)
         graph_stop(p->graph);
         graph_free(take(p->graph));
     }
+    reload_end_left(p);
     volserver_free(take(p->volserver));
     timer_stop(&p->patience);
     env_real_stop(p->env, p->exit_code);
@@ -176,6 +177,9 @@ static int prepare(struct process *p, struct error *err)
     if (!p->env)
         return error_set(err, -ENOMEM, "out of memory");
     log_set_env(p->log, p->env);
+    list_init(&p->left);
+    struct gfid id = gfid_random(p->env);
+    gfid_format(&id, p->process_id);
     if (watch_signals(p) < 0)
         return error_set(err, -EINVAL, "cannot watch signals");
     if (p->c->server_count) {

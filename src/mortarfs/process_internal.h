@@ -21,6 +21,10 @@ struct process {
     struct translator *fuse;     /* on top of it, NULL: no mount */
     char *volfile_text;          /* of the graph in use */
     uint32_t graph_count;
+    char process_id[GFID_TEXT_LEN + 1]; /* of all its graphs */
+    struct list left;                   /* reload.c: graphs that open files still need */
+    unsigned left_count;
+    bool left_is_due; /* some may go */
     bool is_ready, is_stopping;
     bool is_reloading, reload_again;
     int exit_code;
@@ -40,6 +44,8 @@ const char *volfile_label(const struct process *p);
 /* ---- reload.c ---- */
 /* Fetches or reads the volume file again, soon, and makes the graph follow it. Any number of calls. */
 void reload_request(struct process *p);
+/* At the end, when the graph in use is gone. */
+FIBER void reload_end_left(struct process *p);
 
 /* ---- statedump.c ---- */
 void statedump_write(struct process *p);

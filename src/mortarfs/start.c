@@ -181,6 +181,7 @@ static FIBER int build(struct process *p, const char *text, bool replaces, struc
         return r;
     options.overrides = overrides;
     options.id = p->graph_count++;
+    options.process_id = p->process_id;
     r = graph_build(p->env, file, all_classes, &options, ret_graph, err);
     if (r < 0)
         return r;

@@ -27,6 +27,11 @@
 
 #define LOCKS_RECLAIM "mortar.lock-reclaim" /* xdata of lk, any value */
 
+/* A program that changes its graph has two connections for a while. A request with this key (xdata of lk, any value) takes
+ * over what the same owner holds in that range through another connection of the same program (docs/protocol.md), in one
+ * step: nobody gets in between. */
+#define LOCKS_TAKEOVER "mortar.lock-takeover"
+
 /* A lock with this start and length 0 protects metadata: it lives in a domain of its own, "DOMAIN:metadata". */
 #define LOCKS_METADATA_START ((uint64_t)INT64_MAX - 1)
 

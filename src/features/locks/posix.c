@@ -263,6 +263,52 @@ static FIBER int wait_for_grace(struct translator *me, struct call *call, const 
     return 0;
 }
 
+/* ---- another connection of the same program ---- */
+
+#define PROCESS_PREFIX "CTX_ID:" /* of a client's uid, then a UUID */
+#define PROCESS_BYTES  (sizeof(PROCESS_PREFIX) - 1 + GFID_TEXT_LEN)
+
+static bool is_same_process(const struct client *a, const struct client *b)
+{
+    return a && b && strnlen(a->uid, PROCESS_BYTES) == PROCESS_BYTES &&
+           strncmp(a->uid, PROCESS_PREFIX, sizeof(PROCESS_PREFIX) - 1) == 0 &&
+           strncmp(a->uid, b->uid, PROCESS_BYTES) == 0;
+}
+
+static int give_to(struct translator *me, struct posix_lock *lock, struct client *client)
+{
+    struct list *of_client;
+    int r = lock_list_of(me, client, true, &of_client);
+
+    if (r < 0)
+        return r;
+    list_del(&lock->of_client);
+    list_add_tail(of_client, &lock->of_client);
+    lock_client_put(me, lock->client);
+    client_unref(lock->client);
+    lock->client = client_ref(client);
+    return 0;
+}
+
+static int take_over(struct translator *me, const struct posix_lock *want)
+{
+    struct lock_inode *li = lock_inode_find(me, want->inode);
+    struct posix_lock *g;
+
+    if (!li)
+        return 0;
+    list_for_each (g, &li->posix_granted, of_inode) {
+        if (g->client == want->client || !lk_owner_equal(&g->owner, &want->owner) ||
+            !ranges_overlap(g->start, g->end, want->start, want->end) || !is_same_process(g->client, want->client))
+            continue;
+        int r = give_to(me, g, want->client);
+        if (r < 0)
+            return r;
+        g->fd = want->fd;
+    }
+    return 0;
+}
+
 /* ---- requests ---- */
 
 static int answer_conflict(struct translator *me, const struct request *q, const struct posix_lock *want,
@@ -363,7 +409,10 @@ FIBER int locks_lk(struct translator *me, struct call *call, const struct reques
     SCOPED_FREE struct lock_range *range = mem_dup(q->lock, sizeof(*range)); /* before anything is granted */
     if (!range)
         return -ENOMEM;
-    result = is_unlock ? unlock(me, q, &want) : lock_or_wait(me, call, q, &want);
+    if (dict_has(q->xdata, LOCKS_TAKEOVER))
+        result = take_over(me, &want);
+    if (result == 0)
+        result = is_unlock ? unlock(me, q, &want) : lock_or_wait(me, call, q, &want);
     if (result == 0)
         r->lock = take(range);
     return result;

@@ -34,18 +34,37 @@ static bool groups_changed(struct request_in *in)
     return !is_same;
 }
 
+static bool is_elsewhere(const struct graph *graph, const struct inode *inode)
+{
+    return inode && inode->graph != graph;
+}
+
+struct translator *ask_top(struct mount *m, const struct request *q)
+{
+    const struct inode *inode = q->inode ? q->inode : q->parent ? q->parent : q->parent2;
+    struct graph *graph = inode ? inode->graph : m->me->graph;
+
+    if (is_elsewhere(graph, q->parent) || is_elsewhere(graph, q->parent2) || is_elsewhere(graph, q->inode2) ||
+        is_elsewhere(graph, q->fd ? q->fd->inode : NULL) || is_elsewhere(graph, q->fd2 ? q->fd2->inode : NULL))
+        return NULL;
+    return graph == m->me->graph ? m->me : graph->root;
+}
+
 FIBER int ask(struct request_in *in, const struct request *q, struct reply *r)
 {
+    struct translator *top = ask_top(in->m, q);
     int result;
 
+    if (!top)
+        return -EXDEV; /* one of them has lost its last name and lives in an earlier graph */
     put_relevant_groups_first(in, q);
-    result = child_call(in->m->me, 0, &in->call, q, r);
+    result = child_call(top, 0, &in->call, q, r);
     if ((result == -EACCES || result == -EPERM) && groups_changed(in)) {
         in->m->count.retries++;
         put_relevant_groups_first(in, q);
         if (r)
             reply_done(r);
-        result = child_call(in->m->me, 0, &in->call, q, r);
+        result = child_call(top, 0, &in->call, q, r);
     }
     return result;
 }

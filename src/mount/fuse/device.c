@@ -15,6 +15,7 @@ int mount_new(struct translator *me, struct mount **ret_mount)
     m->dev_fd = -1;
     m->root = (struct node) { .gfid = gfid_root, .type = S_IFDIR, .lookups = 1 };
     list_init(&m->root.handles);
+    list_init(&m->root.held);
     list_init(&m->requests);
     inval_init(m);
     waitq_init(&m->idle);

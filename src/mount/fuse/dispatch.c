@@ -128,6 +128,7 @@ static void interrupt(struct request_in *in)
     if (!target || target->is_answered)
         return;
     in->m->count.interrupts++;
+    target->is_interrupted = true;
     if (target->head.opcode == FUSE_SETLKW ||
         (is_question(target->head.opcode) && thread_has_sigkill(target->head.pid)))
         scope_cancel(&target->call.scope);

@@ -100,7 +100,7 @@ static int fuse_init(struct translator *me, struct error *err)
 }
 
 /* Until the child can serve, at most wait-for-bricks seconds. */
-static FIBER int wait_for_child(struct translator *me, struct error *err)
+FIBER int fuse_wait_for_child(struct translator *me, struct error *err)
 {
     struct fuse *f = me->state;
     struct scope scope;
@@ -121,7 +121,7 @@ static FIBER int wait_for_child(struct translator *me, struct error *err)
 }
 
 /* A mount whose root cannot be looked up is of no use: find out before mounting. */
-static FIBER int look_at_root(struct translator *me, struct error *err)
+FIBER int fuse_look_at_root(struct translator *me, struct error *err)
 {
     SCOPED(reply_free) struct reply *r = reply_new();
     SCOPED(inode_unref) struct inode *root = inode_table_get(me->graph, &gfid_root, S_IFDIR);
@@ -147,9 +147,9 @@ static FIBER int fuse_start(struct translator *me, struct error *err)
 
     if (f->takes_over)
         return 0;
-    r = wait_for_child(me, err);
+    r = fuse_wait_for_child(me, err);
     if (r == 0)
-        r = look_at_root(me, err);
+        r = fuse_look_at_root(me, err);
     if (r < 0)
         return r;
     r = mount_new(me, &m);
@@ -247,125 +247,6 @@ static void fuse_notify(struct translator *me, unsigned child, const struct even
     default: break;
     }
     notify_parents(me, event);
-}
-
-/* ---- moving to another graph ---- */
-
-static FIBER void reopen(struct mount *m, struct translator *to, struct handle *h)
-{
-    struct inode *inode = node_inode(m, h->node);
-    struct fd *old = h->fd;
-    struct fd *fd = inode && old ? fd_new(inode, old->flags, old->pid) : NULL;
-    struct request q = { .op = old && old->is_dir ? OP_OPENDIR : OP_OPEN, .inode = inode, .fd = fd };
-    struct call call;
-    int r = -ENOMEM;
-
-    if (!old)
-        return; /* lost at an earlier change */
-    if (fd) {
-        fd->is_dir = old->is_dir;
-        q.flags = fd->flags;
-        call_init(&call, to->graph);
-        r = child_call(to, 0, &call, &q, NULL);
-        call_done(&call);
-    }
-    if (r < 0) {
-        TLOG(to, LOG_WARNING, "file-lost", "gfid=%s err=%s", GFID_TEXT(&h->node->gfid), errno_name(r));
-        fd_unref(fd);
-        fd = NULL;
-    }
-    h->fd = fd;
-    dir_entries_free(take(h->batch));
-    h->batch_next = 0;
-    fd_unref(old);
-}
-
-/* Flushes what the old graph may still hold back of open files. */
-static FIBER void flush_old(struct translator *from, struct handle *h)
-{
-    struct request q = { .op = OP_FSYNC, .fd = h->fd, .flags = 1 };
-    struct call call;
-
-    if (!h->fd || h->fd->is_dir || (h->flags & O_ACCMODE) == O_RDONLY)
-        return;
-    q.inode = h->fd->inode;
-    call_init(&call, from->graph);
-    (void)child_call(from, 0, &call, &q, NULL); /* an error shows at the program's own fsync or close */
-    call_done(&call);
-}
-
-static void each_node(struct mount *m, void (*fn)(struct node *node, void *arg), void *arg)
-{
-    struct node *node, *next;
-
-    fn(&m->root, arg);
-    HASH_ITER(hh, m->nodes, node, next)
-    fn(node, arg);
-}
-
-struct moving {
-    struct handle **list;
-    size_t count, room;
-};
-
-static void collect_handles(struct node *node, void *arg)
-{
-    struct moving *all = arg;
-    struct handle *h;
-
-    list_for_each (h, &node->handles, of_node) {
-        if (all->count < all->room)
-            all->list[all->count] = h;
-        all->count++;
-    }
-}
-
-static void drop_inode(struct node *node, void *arg)
-{
-    fd_unref(take(node->spare));
-    inode_unref(take(node->inode));
-}
-
-FIBER int fuse_take_over(struct translator *to, struct translator *from, struct error *err)
-{
-    struct fuse *old = from->state, *f = to->state;
-    struct mount *m = old->mount;
-    struct moving all = { 0 };
-    int r;
-
-    if (!m)
-        return error_set(err, -EINVAL, "there is no mount to take over");
-    r = wait_for_child(to, err);
-    if (r == 0)
-        r = look_at_root(to, err);
-    if (r < 0)
-        return r;
-    m->is_moving = true; /* no new request starts, so handles and nodes stay */
-    while (m->running > 0)
-        (void)waitq_wait(&m->idle, NULL);
-    each_node(m, collect_handles, &all);
-    all.list = mem_array(all.count ? all.count : 1, sizeof(void *));
-    if (!all.list) {
-        r = error_set(err, -ENOMEM, "out of memory for %zu open files", all.count);
-        goto out;
-    }
-    all.room = all.count;
-    all.count = 0;
-    each_node(m, collect_handles, &all);
-    for (size_t i = 0; i < all.count; i++)
-        flush_old(from, all.list[i]);
-    m->me = to;
-    for (size_t i = 0; i < all.count; i++)
-        reopen(m, to, all.list[i]);
-    each_node(m, drop_inode, NULL);
-    f->mount = take(old->mount);
-    f->on_end = old->on_end;
-    f->on_end_arg = old->on_end_arg;
-    mem_free(all.list);
-out:
-    m->is_moving = false;
-    (void)waitq_wake_all(&m->moved, 0);
-    return r;
 }
 
 /* ---- statedump ---- */

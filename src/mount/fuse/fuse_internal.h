@@ -54,7 +54,10 @@ struct fuse {
     bool read_only, acl, selinux, keep_cache, use_readdirp, auto_inval, writeback, ino32, resolve_gids, allow_other;
     char *mount_point, *source, *subtype, *mount_options;
 
-    struct mount *mount; /* NULL before start and after fuse_take_over() */
+    struct mount *mount;   /* NULL before start and after fuse_take_over() */
+    uint32_t left_handles; /* open files that could not move with the mount and go on here */
+    void (*on_left)(void *arg);
+    void *on_left_arg;
     struct waitq coming; /* start waits here for the child */
     bool child_came, takes_over;
     char refusal[256]; /* why the bricks refused us, "" = they did not */
@@ -82,6 +85,14 @@ struct recent_name {
     uint64_t at_ns;
 };
 
+/* A lock that is held, so that it can be taken along to another graph (moving.c). */
+struct held_range {
+    struct list of_node;
+    struct handle *handle; /* through which it was taken */
+    struct lock_range range;
+    bool is_flock;
+};
+
 struct node {
     struct gfid gfid;
     uint32_t type;
@@ -91,7 +102,9 @@ struct node {
     uint32_t gid;        /* as last seen */
     struct inode *inode; /* of the graph in use, see node_inode() */
     struct list handles;
-    struct fd *spare; /* opened by a look-up, for the open that follows; see keep_spare() */
+    struct list held;        /* held_range */
+    struct translator *left; /* on top of an earlier graph: its open descriptors stay there; NULL as a rule */
+    struct fd *spare;        /* opened by a look-up, for the open that follows; see keep_spare() */
     uint64_t spare_ns;
     bool has_posix_locks; /* somebody here has locked it: close must tell the bricks */
     uint64_t locked_ns;   /* directory: when a file in it was locked last; 0 = never. See names_are_shared() */
@@ -114,7 +127,8 @@ struct node {
 struct handle {
     struct list of_node;
     struct node *node;
-    struct fd *fd; /* NULL: could not be opened again after a change of graphs */
+    struct fd *fd;       /* NULL: could not be opened again after a change of graphs */
+    struct fd *moved_fd; /* while the mount moves: the same in the other graph */
     uint32_t flags;
     bool has_flock, is_direct;
     struct buf *first; /* all of the file, as it was when it was opened; or NULL */
@@ -143,6 +157,8 @@ struct request_in {
     struct buf *data; /* of a WRITE */
     uint64_t upcalls; /* of the mount when it began */
     bool is_answered, is_fresh_groups;
+    bool waits_for_lock; /* below; may be asked to begin again in another graph: must_move */
+    bool must_move, is_interrupted;
     struct list of_mount;
     UT_hash_handle hh; /* by head.unique */
     size_t args_bytes;
@@ -200,6 +216,12 @@ static inline struct fuse *mount_options(struct mount *m)
 {
     return m->me->state;
 }
+
+/* ---- fuse.c ---- */
+/* Until the child can serve, at most wait-for-bricks seconds. */
+FIBER int fuse_wait_for_child(struct translator *me, struct error *err);
+/* A mount whose root cannot be looked up is of no use: 0, or why it cannot. */
+FIBER int fuse_look_at_root(struct translator *me, struct error *err);
 
 /* ---- device.c: reading requests ---- */
 int mount_new(struct translator *me, struct mount **ret_mount);
@@ -272,6 +294,21 @@ void own_attr_forget(struct node *dir);
  * how old they are. */
 const struct iatt *own_attr(struct mount *m, const struct node *dir, uint64_t *ret_age_ns);
 
+/* ---- held.c ---- */
+/* The range is the owner's now (type NONE: no longer) through this descriptor. */
+void held_note(struct handle *h, const struct lock_range *range, bool is_flock);
+/* A process closed a descriptor of the file: its POSIX locks went. */
+void held_flushed(struct node *node, const struct lk_owner *owner);
+void held_closed(struct handle *h); /* what was taken through it went */
+
+/* ---- moving.c ---- */
+/* For a request that was asked to (must_move): lets the mount move and returns when that is done. -EINTR when the caller
+ * got a signal meanwhile. */
+FIBER int moving_step_aside(struct request_in *in);
+/* A descriptor of a node that was left behind was opened, or closed. */
+void moving_left_opened(struct node *node);
+void moving_left_closed(struct node *node);
+
 /* ---- groups.c ---- */
 struct group_cache *group_cache_new(void);
 void group_cache_free(struct group_cache *c);
@@ -300,6 +337,9 @@ bool inval_is_busy(const struct mount *m); /* m->idle is woken when it no longer
 void inval_free_all(struct mount *m);
 
 /* ---- ask.c: handing operations to the graph ---- */
+/* On top of which graph the request belongs: its inodes and descriptors may have been left in an earlier one. NULL: they
+ * are of different graphs. */
+struct translator *ask_top(struct mount *m, const struct request *q);
 /* Asks the child; repeats once with fresh groups after EACCES and EPERM. */
 FIBER int ask(struct request_in *in, const struct request *q, struct reply *r);
 /* Attributes by descriptor when one is open, else (or when that fails) by gfid. */

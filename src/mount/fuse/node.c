@@ -37,6 +37,7 @@ struct node *node_get(struct mount *m, const struct iatt *a)
     node->type = iatt_type(a);
     node->generation = ++m->next_generation; /* addresses are used again, the pair is not */
     list_init(&node->handles);
+    list_init(&node->held);
     HASH_ADD(hh, m->nodes, gfid, sizeof(node->gfid), node);
     return node;
 }
@@ -105,7 +106,7 @@ struct inode *node_inode(struct mount *m, struct node *node)
 {
     struct graph *graph = m->me->graph;
 
-    if (node->inode && node->inode->graph == graph)
+    if (node->inode && (node->left || node->inode->graph == graph))
         return node->inode;
     inode_unref(node->inode);
     node->inode = inode_table_get(graph, &node->gfid, node->type);
@@ -193,6 +194,7 @@ struct handle *handle_new(struct node *node, struct fd *fd, uint32_t flags)
     h->flags = flags;
     fiber_mutex_init(&h->dir_lock);
     list_add_tail(&node->handles, &h->of_node);
+    moving_left_opened(node);
     return h;
 }
 
@@ -200,7 +202,10 @@ void handle_free(struct mount *m, struct handle *h)
 {
     struct node *node = h->node;
 
+    held_closed(h);
     list_del(&h->of_node);
+    if (h->fd)
+        moving_left_closed(node);
     fd_unref(h->fd);
     buf_unref(h->first);
     dir_entries_free(h->batch);

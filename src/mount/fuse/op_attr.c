@@ -68,7 +68,7 @@ FIBER void clear_mode_bits(struct request_in *in, struct node *node, uint32_t mo
     /* In the name of root: the writer need not own the file. What was written stays if this fails. */
     call_copy(&as_root, &in->call);
     as_root.uid = as_root.gid = 0;
-    (void)child_call(in->m->me, 0, &as_root, &q, NULL);
+    (void)child_call(ask_top(in->m, &q), 0, &as_root, &q, NULL);
     call_done(&as_root);
     node->told_is_set = false;
 }

@@ -88,14 +88,39 @@ FIBER int on_getlk(struct request_in *in)
     return 0;
 }
 
+/* Waiting for a lock may take for ever, and the mount may move to another graph meanwhile: then it begins again there. */
+static FIBER int ask_and_wait(struct request_in *in, struct reply *r, struct lock_range *range)
+{
+    for (;;) {
+        in->waits_for_lock = true;
+        int result = ask_lock(in, LOCK_WAIT, r, range);
+        in->waits_for_lock = false;
+        if (!in->must_move)
+            return result;
+        if (result >= 0) { /* granted at the last moment */
+            in->must_move = false;
+            return result;
+        }
+        reply_done(r);
+        result = moving_step_aside(in);
+        if (result < 0)
+            return result;
+    }
+}
+
 static FIBER int set_lock(struct request_in *in, enum lock_command command)
 {
+    const struct fuse_lk_in *args = (const void *)in->args;
     SCOPED(reply_free) struct reply *r = reply_new();
     struct lock_range range;
-    int result = r ? ask_lock(in, command, r, &range) : -ENOMEM;
+    int result;
 
+    if (!r)
+        return -ENOMEM;
+    result = command == LOCK_WAIT ? ask_and_wait(in, r, &range) : ask_lock(in, command, r, &range);
     if (result < 0)
         return result;
+    held_note(handle_by_id(args->fh), &range, args->lk_flags & FUSE_LK_FLOCK);
     if (range.type != LOCK_NONE) {
         in->node->told_is_set = false;
         in->node->cache_ns = env_now_ns(in->m->env);

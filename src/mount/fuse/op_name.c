@@ -192,7 +192,7 @@ static struct inode *recent_inode(struct mount *m, const struct node *parent, co
 {
     const struct recent_name *n = recent_find(m, &parent->gfid, name);
     struct node *node = n && !gfid_is_null(&n->gfid) ? node_by_gfid(m, &n->gfid) : NULL;
-    struct inode *inode = node && node != &m->root ? node_inode(m, node) : NULL;
+    struct inode *inode = node && node != &m->root && !node->left ? node_inode(m, node) : NULL;
 
     *ret_is_none = n && gfid_is_null(&n->gfid);
     return inode ? inode_ref(inode) : NULL;

@@ -118,6 +118,8 @@ FIBER int keep_spare(struct request_in *in, struct node *node)
 
     if (!fd)
         return -ENOMEM;
+    if (node->left)
+        return -ESTALE;
     call_copy(&as_root, &in->call); /* the kernel checks what the caller may do when it opens */
     as_root.uid = as_root.gid = 0;
     result = child_call(in->m->me, 0, &as_root, &q, NULL);
@@ -232,6 +234,7 @@ FIBER int on_flush(struct request_in *in)
     /* A reader without locks has nothing that could fail or must be given back. */
     if ((h->flags & O_ACCMODE) != O_RDONLY || in->node->has_posix_locks)
         result = ask(in, &q, NULL);
+    held_flushed(in->node, &in->call.lk_owner);
     if (result < 0)
         return result;
     (void)answer(in, NULL, 0);

@@ -78,6 +78,8 @@ static int remote_init(struct translator *me, struct error *err)
     s->xid = 1;
     struct gfid id = gfid_random(me->env);
     gfid_format(&id, s->process_id);
+    if (strlen(me->graph->process_id) == GFID_TEXT_LEN)
+        memcpy(s->process_id, me->graph->process_id, GFID_TEXT_LEN + 1);
     if (!is_known_transport(s->transport_type))
         return error_set(err, -EINVAL, "section \"%s\": transport-type \"%s\" is not available; use tcp or unix",
                          me->name, s->transport_type);
