@@ -11,8 +11,10 @@ struct fd_state *fd_state(struct translator *me, struct fd *fd)
     if (state)
         return state;
     state = *slot = NEW(struct fd_state);
-    if (state)
+    if (state) {
         state->listing_child = -1;
+        waitq_init(&state->waiting);
+    }
     return state;
 }
 
@@ -20,6 +22,16 @@ void fd_state_release(struct translator *me, struct fd *fd, void *ctx)
 {
     held_lock_fd_released(me, fd);
     mem_free(ctx);
+}
+
+/* A second descriptor on the child would take the place of the first, which is closed then, and its locks with it. */
+static FIBER int wait_for_other(struct fd_state *state, unsigned child, struct call *call)
+{
+    int r = 0;
+
+    while (r >= 0 && (state->opening & bit(child)))
+        r = waitq_wait(&state->waiting, &call->scope);
+    return r;
 }
 
 FIBER int fd_ensure(struct translator *me, unsigned child, struct call *call, struct fd *fd)
@@ -34,6 +46,11 @@ FIBER int fd_ensure(struct translator *me, unsigned child, struct call *call, st
         return -ENOMEM;
     if (state->opened & bit(child))
         return 0;
+    r = wait_for_other(state, child, call);
+    if (r < 0)
+        return r;
+    if (state->opened & bit(child))
+        return 0;
     if (state->generation != s->generation)
         state->refused = 0;
     state->generation = s->generation;
@@ -41,7 +58,10 @@ FIBER int fd_ensure(struct translator *me, unsigned child, struct call *call, st
         return -EBADF;
     q.flags = fd->flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
     call_copy(&own, call);
+    state->opening |= bit(child);
     r = child_call(me, child, &own, &q, NULL);
+    state->opening &= ~bit(child);
+    waitq_wake_all(&state->waiting, 0);
     call_done(&own);
     if (r >= 0)
         state->opened |= bit(child);

@@ -450,12 +450,14 @@ unsigned read_choose(struct translator *me, struct call *call, const struct inod
 struct fd_state {
     uint32_t opened;  /* children on which it is open */
     uint32_t refused; /* children that refused to open it again in this generation */
+    uint32_t opening; /* children that are asked to, by one fiber each; others wait in `waiting` */
+    struct waitq waiting;
     uint64_t generation;
     int listing_child; /* -1: none chosen */
 };
 struct fd_state *fd_state(struct translator *me, struct fd *fd); /* NULL for lack of memory */
 void fd_state_release(struct translator *me, struct fd *fd, void *ctx);
-/* Opens the descriptor on a child that lacks it. 0 when it is open there now. */
+/* Opens the descriptor on a child that lacks it, once whoever asks at the same time. 0 when it is open there now. */
 FIBER int fd_ensure(struct translator *me, unsigned child, struct call *call, struct fd *fd);
 
 /* ---- POSIX locks that are held (heldlocks.c) ---- */

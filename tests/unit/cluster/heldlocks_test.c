@@ -91,6 +91,48 @@ SIM_TEST(a_child_that_restarted_gets_the_locks_back)
         assert_int_equal(LOCK_NONE, type_at(t, i, 5));
 }
 
+struct user {
+    struct test *t;
+    uint64_t owner;
+};
+
+static FIBER int lock_one_byte(void *arg)
+{
+    struct user *u = arg;
+    struct lock_range range = { .type = LOCK_WRITE, .start = u->owner, .length = 1 };
+    struct request q = { .op = OP_LK, .inode = u->t->file, .fd = u->t->fd, .command = LOCK_TRY, .lock = &range };
+    struct call call;
+
+    call_init(&call, u->t->graph);
+    lk_owner_from_u64(&range.owner, u->owner);
+    call.lk_owner = range.owner;
+    int r = translator_call(u->t->graph->root, &call, &q, NULL);
+    call_done(&call);
+    return r;
+}
+
+SIM_TEST(a_descriptor_that_two_use_at_once_is_opened_once_on_a_child)
+{
+    struct user users[2] = { { t, 1 }, { t, 2 } };
+    struct group g;
+
+    start(t, 7);
+    for (unsigned i = 0; i < CHILDREN; i++)
+        leaf_of(child[i]->children[0])->delay_ms = 5;
+    group_init(&g, t->env);
+    assert_int_equal(0, group_run(&g, "user", lock_one_byte, &users[0]));
+    assert_int_equal(0, group_run(&g, "user", lock_one_byte, &users[1]));
+    group_wait_all(&g);
+    assert_int_equal(2, g.succeeded);
+    for (unsigned i = 0; i < CHILDREN; i++) {
+        assert_int_equal(1, leaf_count(leaf_of(child[i]->children[0]), OP_OPEN));
+        assert_int_equal(LOCK_WRITE, type_at(t, i, 1));
+        assert_int_equal(LOCK_WRITE, type_at(t, i, 2));
+    }
+    assert_int_equal(0, lk(t, 1, LOCK_UNLOCK, LOCK_NONE, 0, 0));
+    assert_int_equal(0, lk(t, 2, LOCK_UNLOCK, LOCK_NONE, 0, 0));
+}
+
 SIM_TEST(a_child_that_was_away_when_the_lock_was_taken_gets_it)
 {
     start(t, 6);
@@ -196,6 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_that_restarted_gets_the_locks_back),
+        cmocka_unit_test(a_descriptor_that_two_use_at_once_is_opened_once_on_a_child),
         cmocka_unit_test(a_child_that_was_away_when_the_lock_was_taken_gets_it),
         cmocka_unit_test(what_was_given_back_is_not_put_back),
         cmocka_unit_test(a_refused_upgrade_leaves_everywhere_what_was_held_before),
