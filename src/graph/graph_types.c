@@ -83,7 +83,6 @@ static const struct old_type old_types[] = {
     { "features/sdfs", "use mortarfs, which has it", false },
     { "features/cloudsync", "archiving to cloud storage is not there; switch features.cloudsync off", false },
     { "features/namespace", "use mortarfs, which has it", false },
-    { "features/thin-arbiter", "the thin arbiter is not there yet; use a third replica or features/arbiter", false },
     { "features/utime", "use mortarfs, which has it", false },
     { "features/metadisp", "GlusterFS never built it by default; leave the section out", false },
     { "features/simple-quota", "quotas are not there yet; switch them off", false },

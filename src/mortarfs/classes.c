@@ -24,6 +24,7 @@
     X(read_only_class) \
     X(sdfs_class) \
     X(selinux_class) \
+    X(thin_arbiter_class) \
     X(trash_class) \
     X(upcall_class) \
     X(utime_class) \
