@@ -51,7 +51,7 @@ static FIBER int lock_in_order(struct translator *me, struct call *call, const s
         if (ret == -EAGAIN || ret == -EACCES || scope_check(&call->scope, me->env) < 0)
             return ret;
     }
-    return children_quorum(me, *ret_held) < 0 ? (worst ? worst : -ENOTCONN) : 0;
+    return witness_cover(me, *ret_held) < 0 ? (worst ? worst : -ENOTCONN) : 0;
 }
 
 static FIBER int unlock_everywhere(struct translator *me, struct call *call, const struct request *q, struct reply *r)
@@ -129,7 +129,7 @@ static FIBER int try_everywhere(struct translator *me, struct call *call, const 
         return -ENOMEM;
     fan_run(fan);
     held = fan_ok(fan);
-    if (!fan_failed_with(fan, -EAGAIN) && children_quorum(me, held) == 0)
+    if (!fan_failed_with(fan, -EAGAIN) && witness_cover(me, held) == 0)
         return 0;
     undo_internal(me, call, q, held);
     if (fan_failed_with(fan, -EAGAIN))

@@ -16,7 +16,7 @@ int children_admit(struct translator *me)
 
     if (s->consistent_io && s->quorum.type == QUORUM_NONE && s->up != s->all)
         return -ENOTCONN;
-    return children_quorum(me, s->up);
+    return witness_may_tell(me, s->up);
 }
 
 uint32_t children_lack(const struct replicate *s, uint32_t children)
@@ -91,7 +91,7 @@ void children_start(struct translator *me)
 static void log_quorum(struct translator *me)
 {
     struct replicate *s = replicate_of(me);
-    bool has_quorum = children_admit(me) == 0;
+    bool has_quorum = children_admit(me) == 0 || (s->up && witness_is_up(me));
 
     if (s->quorum.type == QUORUM_NONE || has_quorum == s->had_quorum)
         return;
@@ -101,6 +101,11 @@ static void log_quorum(struct translator *me)
     else
         TLOG(me, LOG_WARNING, "quorum-lost", "up=%u of=%u: Client-quorum is not met", mask_count(s->up),
              s->child_count);
+}
+
+void children_quorum_changed(struct translator *me)
+{
+    log_quorum(me);
 }
 
 static void child_changed(struct translator *me, unsigned child, bool is_up)
@@ -123,6 +128,7 @@ static void child_changed(struct translator *me, unsigned child, bool is_up)
     if (was_up != is_up && !is_up)
         TLOG(me, LOG_WARNING, "child-down", "child=%s up=%u of=%u", me->children[child]->name, mask_count(s->up),
              s->child_count);
+    witness_child_changed(me, child);
     log_quorum(me);
     sessions_children_changed(me);
     debts_pay(me);
@@ -150,6 +156,8 @@ void children_notify(struct translator *me, unsigned child, const struct event *
 {
     struct replicate *s = replicate_of(me);
 
+    if (witness_notify(me, child, event))
+        return;
     switch (event->kind) {
     case EVENT_CHILD_UP:
         s->child[child].lacks = event->lacks;

@@ -14,6 +14,7 @@ static int make_pending_keys(struct translator *me, struct error *err)
 {
     struct replicate *s = replicate_of(me);
     const char *names = s->pending_names;
+    const char *rest;
 
     for (unsigned i = 0; i < s->child_count; i++) {
         const char *name = me->children[i]->name;
@@ -33,7 +34,12 @@ static int make_pending_keys(struct translator *me, struct error *err)
         if (!s->child[i].pending_key)
             return -ENOMEM;
     }
-    if (names && *names)
+    rest = names;
+    if (rest && *rest && s->thin_arbiter && !strchr(rest, ',')) {
+        s->witness_name = mem_strdup(rest);
+        return s->witness_name ? 0 : -ENOMEM;
+    }
+    if (rest && *rest)
         return error_set(err, -EINVAL,
                          "%s: option afr-pending-xattr names more bricks than there are subvolumes (%u); give one name "
                          "per subvolume, in their order",
@@ -69,14 +75,15 @@ void counters_done(struct replicate *s)
         mem_free(s->child[i].pending_key);
         s->child[i].pending_key = NULL;
     }
+    mem_free(s->witness_name);
+    s->witness_name = NULL;
     if (s->ask)
         dict_unref(take(s->ask));
     if (s->zero_adds)
         dict_unref(take(s->zero_adds));
 }
 
-/* Absent is zero. -EINVAL: it is there and makes no sense. */
-static int counters_get(const struct dict *d, const char *key, struct counters *ret)
+int counters_get(const struct dict *d, const char *key, struct counters *ret)
 {
     const void *data;
     size_t size_bytes;
@@ -113,7 +120,7 @@ int32_t counters_dirty(const struct replicate *s, enum change change, const stru
     return counters_get(answer, s->dirty_key, &c) < 0 ? 0 : c.n[change];
 }
 
-static int put_counters(struct dict *d, const char *key, const struct counters *c)
+int counters_put(struct dict *d, const char *key, const struct counters *c)
 {
     uint8_t bytes[COUNTERS_BYTES];
 
@@ -134,12 +141,12 @@ static struct dict *make_delta(const struct replicate *s, enum change change, in
         c.n[change] = (blamed & bit(j)) != 0;
         if (says_all_names)
             c.n[CHANGE_DATA] = c.n[change];
-        r = put_counters(d, s->child[j].pending_key, &c);
+        r = counters_put(d, s->child[j].pending_key, &c);
     }
     memset(&c, 0, sizeof(c));
     c.n[change] = dirty;
     if (r == 0)
-        r = put_counters(d, s->dirty_key, &c);
+        r = counters_put(d, s->dirty_key, &c);
     if (r == 0)
         return d;
     dict_unref(d);
@@ -175,7 +182,7 @@ struct dict *counters_new_inode(const struct replicate *s, uint32_t type, uint32
     for_each_child(j, missed)
     {
         if (r == 0)
-            r = put_counters(d, s->child[j].pending_key, &c);
+            r = counters_put(d, s->child[j].pending_key, &c);
     }
     if (r == 0)
         return d;

@@ -123,7 +123,7 @@ static FIBER int fsync_everywhere(struct translator *me, struct call *call, cons
     fan_run(fan);
     ok = fan_ok(fan);
     *ret_all = ok == fan->targets;
-    if (children_quorum(me, ok) < 0)
+    if (witness_cover(me, ok) < 0)
         return fan_worst(fan) ? fan_worst(fan) : -ENOTCONN;
     from = ok & ~s->arbiter ? ok & ~s->arbiter : ok;
     reply_move(r, &fan->list[read_choose(me, call, q->inode, from)].r);

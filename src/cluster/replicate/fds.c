@@ -83,7 +83,7 @@ static FIBER int open_everywhere(struct translator *me, struct call *call, const
     fan_run(fan);
     ok = fan_ok(fan);
     state->opened |= ok;
-    if (children_quorum(me, ok) < 0)
+    if (witness_may_tell(me, ok) < 0)
         return fan_worst(fan) ? fan_worst(fan) : -ENOTCONN;
     reply_move(r, &fan->list[mask_first(ok)].r);
     return counters_hide(s, q->xdata, &r->xdata);
@@ -177,10 +177,10 @@ static FIBER int open_told(struct translator *me, struct call *call, const struc
         keep_step(&fan->list[i], 1);
     }
     state->opened |= ok;
-    if (children_quorum(me, ok) < 0)
+    if (witness_may_tell(me, ok) < 0)
         return worst ? worst : -ENOTCONN;
     t.fan = fan;
-    if (children_quorum(me, t.ok) < 0)
+    if (witness_may_tell(me, t.ok) < 0)
         return 0; /* open, and the caller asks for attributes if it wants them */
     known_judge(me, q->inode, &t, &known);
     from = known.data & known.metadata & t.ok;

@@ -13,7 +13,9 @@ static void fill_set(const struct replicate *s, struct heal_set *ret)
         .quorum = s->quorum,
         .policy = s->favorite_child_policy,
         .forced_metadata = s->forced_metadata_heal,
+        .stale = s->witness_said,
     };
+    ret->quorum.stale = 0; /* what may go on without the other child may not decide about it */
 }
 
 bool heal_is_enough(struct translator *me, uint32_t children)

@@ -363,6 +363,21 @@ static uint64_t next_index_ns(struct translator *me)
     return due;
 }
 
+/* Whoever missed changes is blamed at the witness too. That goes when a crawl that began after everybody was told to rely
+ * on it no longer has left nothing to heal. */
+static FIBER void crawl_with_witness(struct translator *me)
+{
+    struct replicate *s = replicate_of(me);
+    struct healer *h = s->healer;
+    struct witness_crawl crawl;
+    int r;
+
+    witness_crawl_begin(me, &crawl);
+    r = index_crawl(me, &h->call); /* what it could not do, the next one does */
+    if (!witness_crawl_end(me, &crawl, r == 0 && h->trouble_count == 0 ? s->up & h->local : 0))
+        h->wants_index = true;
+}
+
 static FIBER void index_crawl_now(struct translator *me)
 {
     struct healer *h = replicate_of(me)->healer;
@@ -373,7 +388,7 @@ static FIBER void index_crawl_now(struct translator *me)
     if (h->is_ordered)
         heal_troubles_retry(h);
     h->wants_index = h->is_ordered = false;
-    (void)index_crawl(me, &h->call); /* what it could not do, the next one does */
+    crawl_with_witness(me);
     if (h->all.healed > healed)
         h->pause_ms = 0;
     else

@@ -8,7 +8,8 @@ bool heal_set_is_enough(const struct heal_set *set, uint32_t children)
     if (count < 2 && set->child_count > 1)
         return false;
     switch (set->quorum.type) {
-    case QUORUM_NONE: return count == set->child_count;
+    case QUORUM_NONE:
+    case QUORUM_WITNESS: return count == set->child_count;
     case QUORUM_FIXED: return count + set->quorum.fixed_count > set->child_count;
     case QUORUM_AUTO: break;
     }
@@ -96,6 +97,8 @@ static bool find_candidates(struct case_ *c)
      * accuser in a pair a "majority" of two would clear both sides: that is a split brain, not a torn record. */
     if (!c->candidates && c->is_complete && c->change != CHANGE_ENTRY && c->set->child_count > 2)
         c->candidates = accused_less_than(&c->acc, sound, quorum_needed(&c->set->quorum));
+    if (c->candidates & ~c->set->stale)
+        c->candidates &= ~c->set->stale;
     return c->candidates || c->is_complete;
 }
 

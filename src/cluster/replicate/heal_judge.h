@@ -41,6 +41,7 @@ struct heal_set {
     struct quorum quorum;
     uint32_t policy;      /* option favorite-child-policy: enum heal_policy */
     bool forced_metadata; /* option metadata-splitbrain-forced-heal */
+    uint32_t stale;       /* blamed at the witness when it was last asked: no source where another one is */
 };
 
 enum heal_policy { HEAL_POLICY_NONE, HEAL_POLICY_SIZE, HEAL_POLICY_CTIME, HEAL_POLICY_MTIME, HEAL_POLICY_MAJORITY };

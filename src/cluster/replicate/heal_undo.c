@@ -17,14 +17,6 @@ struct undo {
 
 /* ---- adding ---- */
 
-static int put_counters(struct dict *d, const char *key, const struct counters *c)
-{
-    uint8_t bytes[COUNTERS_BYTES];
-
-    counters_format(c, bytes);
-    return dict_set_bin(d, key, bytes, sizeof(bytes));
-}
-
 static void add_counters(struct counters *to, const struct counters *add)
 {
     for (int i = 0; i < CHANGE_COUNT; i++)
@@ -66,10 +58,10 @@ static struct dict *blame_dict(const struct heal *h, uint32_t blamed)
     const struct replicate *s = replicate_of(h->me);
     const struct counters one = one_blame(h), zero = { 0 };
     struct dict *d = dict_new();
-    int r = d ? put_counters(d, s->dirty_key, &zero) : -ENOMEM;
+    int r = d ? counters_put(d, s->dirty_key, &zero) : -ENOMEM;
 
     for (unsigned j = 0; j < s->child_count && r == 0; j++)
-        r = put_counters(d, s->child[j].pending_key, blamed & bit(j) ? &one : &zero);
+        r = counters_put(d, s->child[j].pending_key, blamed & bit(j) ? &one : &zero);
     if (r == 0)
         return d;
     dict_unref(d);
@@ -104,6 +96,9 @@ static FIBER uint32_t blame(struct heal *h, struct heal_answers *a, uint32_t by,
     }
     if (!lacking)
         return by;
+    /* A pair's witness knows first, and may know better. */
+    if (replicate_of(h->me)->witness && witness_cover(h->me, by) < 0)
+        return by & ~lacking;
     fan = fan_new(h->me, &h->call, lacking, &q);
     if (!fan || fill_blames(h, a, fan, blamed) < 0) {
         *ret_error = -ENOMEM;
@@ -213,12 +208,12 @@ static struct dict *undo_dict(const struct undo *u, unsigned i)
         return NULL;
     if (u->good & bit(i))
         take_off(&u->h->round, &then->dirty[i], &c);
-    r = put_counters(d, s->dirty_key, &c);
+    r = counters_put(d, s->dirty_key, &c);
     for (unsigned j = 0; j < s->child_count && r == 0; j++) {
         memset(&c, 0, sizeof(c));
         if (u->good & bit(j))
             take_off(&u->h->round, &then->pending[i][j], &c);
-        r = put_counters(d, s->child[j].pending_key, &c);
+        r = counters_put(d, s->child[j].pending_key, &c);
     }
     if (r == 0)
         return d;

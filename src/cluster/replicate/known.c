@@ -188,7 +188,7 @@ static void judge(struct translator *me, struct inode *inode, const struct testi
     struct replicate *s = replicate_of(me);
     enum change contents = type == S_IFDIR ? CHANGE_ENTRY : CHANGE_DATA;
     bool busy = is_at_work(state, t, contents);
-    uint32_t fit = t->ok & ~flagged_bad(t) & ~s->arbiter;
+    uint32_t fit = t->ok & ~flagged_bad(t) & ~s->arbiter & ~s->quorum.stale;
     struct accusations a;
 
     ret->seen = t->ok;
@@ -226,7 +226,7 @@ void known_judge(struct translator *me, struct inode *inode, const struct testim
     judge(me, inode, t, type, ret);
     is_current = t->generation == s->generation && t->asked_at >= state->known.changed_at;
     ret->changed_at = state->known.changed_at;
-    ret->generation = is_current && children_quorum(me, t->ok) == 0 ? s->generation : 0;
+    ret->generation = is_current && witness_may_tell(me, t->ok) == 0 ? s->generation : 0;
     if (is_current)
         state->known = *ret;
 }
@@ -279,7 +279,7 @@ static FIBER int ask_once(struct translator *me, struct call *call, struct inode
     s->refreshes++;
     t.ok = fan_ok(fan);
     t.fan = fan;
-    if (children_quorum(me, t.ok) < 0)
+    if (witness_may_tell(me, t.ok) < 0)
         return fan_worst(fan) ? fan_worst(fan) : -ENOTCONN;
     known_judge(me, inode, &t, ret);
     return 0;

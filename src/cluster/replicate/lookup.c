@@ -163,13 +163,13 @@ static FIBER int decide(struct look *l)
         /* A rename over the name is under way: the side that has enough children is it. */
         for_each_child(i, yes)
         {
-            if (children_quorum(l->me, agreeing(l, yes, i)) == 0)
+            if (witness_may_tell(l->me, agreeing(l, yes, i)) == 0)
                 like = i;
         }
         same = agreeing(l, yes, like);
     }
     /* Being made just now, and not by enough yet; or removed by enough. */
-    if (no && children_quorum(l->me, same) < 0 &&
+    if (no && witness_may_tell(l->me, same) < 0 &&
         (parent_is_locked(l) || 2 * mask_count(no) > replicate_of(l->me)->child_count))
         return -ENOENT;
     l->ok = agreeing(l, l->ok, like);
@@ -178,7 +178,7 @@ static FIBER int decide(struct look *l)
 
 static int enough_answers(const struct look *l)
 {
-    if (children_quorum(l->me, l->ok | l->absent) == 0)
+    if (witness_may_tell(l->me, l->ok | l->absent) == 0)
         return 0;
     return fan_worst(l->fan) && fan_worst(l->fan) != -ENOENT ? fan_worst(l->fan) : -ENOTCONN;
 }

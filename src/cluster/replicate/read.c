@@ -155,12 +155,12 @@ static uint32_t witnesses_for(struct translator *me, unsigned child)
     uint32_t others = s->all & ~bit(child), asked = 0;
 
     /* The arbiter has nothing else to do; then the next ones, so that the load spreads. */
-    if ((s->arbiter & s->up & others) && children_quorum(me, others) == 0)
+    if ((s->arbiter & s->up & others) && quorum_may_be_met(&s->quorum, others))
         asked |= s->arbiter;
     for (unsigned n = 1; n < s->child_count; n++) {
         uint32_t next = bit((child + n) % s->child_count);
 
-        if (children_quorum(me, others & ~asked) < 0)
+        if (!quorum_may_be_met(&s->quorum, others & ~asked))
             break;
         asked |= next & s->up;
     }

@@ -98,7 +98,10 @@ static const struct option replicate_options[] = {
                      "read missed nothing: another client may be cut off from it"),
     OPT_U32("arbiter-count", struct replicate, arbiter_count, .def = "0", .max = 1,
             .help = "1: the last child holds names and attributes, no data"),
-    OPT_STR("thin-arbiter", struct replicate, thin_arbiter),
+    OPT_STR("thin-arbiter", struct replicate, thin_arbiter,
+            .help =
+                "HOST:PATH of the witness: the last subvolume leads to it and remembers which of the two others may "
+                "be stale, so that one of them can go on alone"),
     OPT_U32("shd-max-threads", struct replicate, shd_max_threads, .def = "8", .min = 1, .max = 64, .live = true,
             .help = "heals at once in a heal daemon; GlusterFS's default is 1"),
     OPT_U32("shd-wait-qlength", struct replicate, shd_wait_length, .def = "1024", .min = 1, .max = 655536,
@@ -129,10 +132,13 @@ static void choose_quorum(struct translator *me)
     case QUORUM_OPTION_FIXED: s->quorum.type = QUORUM_FIXED; break;
     default: s->quorum.type = s->child_count > 2 ? QUORUM_AUTO : QUORUM_NONE;
     }
+    /* With a witness two copies need no rule of their own, unless they are to stand still with one. */
+    if (s->witness && !(s->quorum.type == QUORUM_FIXED && s->quorum_count > 1))
+        s->quorum.type = QUORUM_WITNESS;
     if (s->quorum.type == QUORUM_NONE && s->child_count > 1)
         TLOG(me, LOG_WARNING, "no-quorum",
              "children=%u: copies that change apart from each other end in split brain; use three replicas, an "
-             "arbiter, or option quorum-type auto",
+             "arbiter, a thin arbiter, or option quorum-type auto",
              s->child_count);
 }
 
@@ -148,11 +154,11 @@ static int check_options(struct translator *me, struct error *err)
     if (s->arbiter_count && s->child_count < 3)
         return error_set(err, -EINVAL, "%s: option arbiter-count 1 needs at least three subvolumes, here are %u",
                          me->name, s->child_count);
-    if (s->thin_arbiter)
-        return error_set(err, -EOPNOTSUPP,
-                         "%s: option thin-arbiter: thin arbiters are not known here, and without it two copies can "
-                         "split; make a third brick the arbiter (option arbiter-count 1)",
-                         me->name);
+    if (s->thin_arbiter && (me->child_count != 3 || s->arbiter_count))
+        return error_set(err, -EINVAL,
+                         "%s: option thin-arbiter needs three subvolumes: two bricks, then the thin arbiter; here are "
+                         "%u%s",
+                         me->name, me->child_count, s->arbiter_count ? ", one of them an arbiter" : "");
     if (s->halo_enabled)
         TLOG(me, LOG_WARNING, "halo-ignored", "halo-enabled=on: far children are written like near ones");
     for (unsigned i = 0; s->read_subvolume && i < s->child_count; i++) {
@@ -173,7 +179,7 @@ static int replicate_init(struct translator *me, struct error *err)
     const uint8_t arbiter_byte = 0xff;
     int r;
 
-    s->child_count = me->child_count;
+    s->child_count = me->child_count - (s->thin_arbiter && me->child_count > 1);
     s->all = mask_all(s->child_count);
     s->heals_pending = s->all;
     s->generation = 1;
@@ -188,11 +194,15 @@ static int replicate_init(struct translator *me, struct error *err)
         return r;
     if (s->arbiter_count)
         s->arbiter = bit(s->child_count - 1);
-    choose_quorum(me);
     s->arbiter_data = buf_copy(&arbiter_byte, 1);
     if (!s->arbiter_data || healer_init(me) < 0)
         return -ENOMEM;
-    return counters_init(me, err);
+    r = counters_init(me, err);
+    if (r == 0)
+        r = witness_init(me, err);
+    if (r == 0)
+        choose_quorum(me);
+    return r;
 }
 
 static FIBER int replicate_start(struct translator *me, struct error *err)
@@ -205,6 +215,7 @@ static FIBER void replicate_stop(struct translator *me)
 {
     timer_stop(&replicate_of(me)->first_report);
     healer_stop(me);
+    witness_stop(me);
     sessions_stop(me);
     debts_forget(me);
 }
@@ -215,6 +226,7 @@ static void replicate_fini(struct translator *me)
 
     timer_stop(&s->first_report);
     healer_fini(me);
+    witness_done(me);
     counters_done(s);
     buf_unref(s->arbiter_data);
     s->arbiter_data = NULL;
@@ -248,7 +260,7 @@ static void dump_children(const struct replicate *s, struct dump *out)
 static void replicate_dump(struct translator *me, struct dump *out)
 {
     struct replicate *s = replicate_of(me);
-    static const char *const quorum_names[] = { "none", "auto", "fixed" };
+    static const char *const quorum_names[] = { "none", "auto", "fixed", "witness" };
 
     dump_printf(out, "child_count", "%u", s->child_count);
     dump_children(s, out);
@@ -262,6 +274,7 @@ static void replicate_dump(struct translator *me, struct dump *out)
     dump_printf(out, "quorum-type", "%s", quorum_names[s->quorum.type]);
     dump_printf(out, "quorum-count", "%u", s->quorum_count);
     dump_printf(out, "quorum-met", "%d", children_admit(me) == 0);
+    witness_dump(me, out);
     dump_printf(out, "generation", "%llu", (unsigned long long)s->generation);
     dump_printf(out, "sessions", "%u", s->session_count);
     dump_printf(out, "sessions-opened", "%llu", (unsigned long long)s->sessions_opened);
@@ -298,45 +311,45 @@ const struct translator_class replicate_class = {
     .dump = replicate_dump,
     .any = replicate_everywhere,
     .ops = {
-        [OP_LOOKUP] = replicate_lookup,
-        [OP_STAT] = replicate_stat,
-        [OP_READLINK] = replicate_read,
-        [OP_ACCESS] = replicate_read,
-        [OP_MKNOD] = replicate_make,
-        [OP_MKDIR] = replicate_make,
-        [OP_SYMLINK] = replicate_make,
-        [OP_CREATE] = replicate_make,
-        [OP_LINK] = replicate_link,
-        [OP_UNLINK] = replicate_unlink,
-        [OP_RMDIR] = replicate_rmdir,
-        [OP_RENAME] = replicate_rename,
-        [OP_OPEN] = replicate_open,
-        [OP_OPENDIR] = replicate_opendir,
-        [OP_READ] = replicate_read,
-        [OP_WRITE] = replicate_write,
-        [OP_TRUNCATE] = replicate_truncate,
-        [OP_FALLOCATE] = replicate_fallocate,
-        [OP_SEEK] = replicate_read,
-        [OP_COPY_RANGE] = replicate_copy_range,
+        [OP_LOOKUP] = witness_gate,
+        [OP_STAT] = witness_gate,
+        [OP_READLINK] = witness_gate,
+        [OP_ACCESS] = witness_gate,
+        [OP_MKNOD] = witness_gate,
+        [OP_MKDIR] = witness_gate,
+        [OP_SYMLINK] = witness_gate,
+        [OP_CREATE] = witness_gate,
+        [OP_LINK] = witness_gate,
+        [OP_UNLINK] = witness_gate,
+        [OP_RMDIR] = witness_gate,
+        [OP_RENAME] = witness_gate,
+        [OP_OPEN] = witness_gate,
+        [OP_OPENDIR] = witness_gate,
+        [OP_READ] = witness_gate,
+        [OP_WRITE] = witness_gate,
+        [OP_TRUNCATE] = witness_gate,
+        [OP_FALLOCATE] = witness_gate,
+        [OP_SEEK] = witness_gate,
+        [OP_COPY_RANGE] = witness_gate,
         [OP_FLUSH] = replicate_flush,
-        [OP_FSYNC] = replicate_fsync,
+        [OP_FSYNC] = witness_gate,
         [OP_FSYNCDIR] = replicate_fsyncdir,
-        [OP_STATFS] = replicate_statfs,
-        [OP_SETATTR] = replicate_attributes,
-        [OP_SETXATTR] = replicate_attributes,
-        [OP_GETXATTR] = replicate_getxattr,
-        [OP_REMOVEXATTR] = replicate_attributes,
-        [OP_XATTROP] = replicate_attributes,
-        [OP_READDIR] = replicate_readdir,
-        [OP_READDIRP] = replicate_readdir,
-        [OP_LK] = replicate_lk,
-        [OP_INODELK] = replicate_internal_lock,
-        [OP_ENTRYLK] = replicate_internal_lock,
-        [OP_RCHECKSUM] = replicate_read,
-        [OP_BLOCKSUMS] = replicate_read,
-        [OP_LEASE] = replicate_everywhere,
-        [OP_GETACTIVELK] = replicate_read,
-        [OP_IPC] = replicate_everywhere,
+        [OP_STATFS] = witness_gate,
+        [OP_SETATTR] = witness_gate,
+        [OP_SETXATTR] = witness_gate,
+        [OP_GETXATTR] = witness_gate,
+        [OP_REMOVEXATTR] = witness_gate,
+        [OP_XATTROP] = witness_gate,
+        [OP_READDIR] = witness_gate,
+        [OP_READDIRP] = witness_gate,
+        [OP_LK] = witness_gate,
+        [OP_INODELK] = witness_gate,
+        [OP_ENTRYLK] = witness_gate,
+        [OP_RCHECKSUM] = witness_gate,
+        [OP_BLOCKSUMS] = witness_gate,
+        [OP_LEASE] = witness_gate,
+        [OP_GETACTIVELK] = witness_gate,
+        [OP_IPC] = witness_gate,
         [OP_COMPOUND] = default_compound,
     },
 };

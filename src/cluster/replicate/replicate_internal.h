@@ -13,6 +13,7 @@
  *   lookup.c listing.c fds.c xattr.c applock.c   the remaining operations
  *   split_brain.c  refusing what no copy can answer, virtual xattrs to end it
  *   heal_queue.c heal_crawl.c heal_walk.c heal_daemon.c   when heal runs (healer_internal.h)
+ *   witness.h      a third party that remembers which copy of a pair may be stale; witness*.c
  *   heldlocks.c    POSIX locks that were granted, and putting them back on children that lack them
  *
  * Nouns. A `session` belongs to one inode and one class of change and covers the whole inode (data), its attributes
@@ -23,6 +24,7 @@
 #include "cluster/replicate/changelog.h"
 #include "cluster/replicate/quorum.h"
 #include "cluster/replicate/result.h"
+#include "cluster/replicate/witness.h"
 #include "graph/translator.h"
 
 #define SESSIONS_MAX         4096 /* open at once; past it the one idle for longest is closed */
@@ -78,6 +80,7 @@ struct replicate {
     bool verify_reads;
     uint32_t arbiter_count;
     char *thin_arbiter;
+    char *witness_name; /* in pending_names, behind those of the children; NULL: none */
     uint32_t shd_max_threads, shd_wait_length;
     bool granular_entry_heal;
     uint32_t favorite_child_policy;
@@ -89,6 +92,8 @@ struct replicate {
     unsigned child_count;
     uint32_t all, up, arbiter; /* masks */
     struct quorum quorum;
+    struct witness *witness; /* NULL: none */
+    uint32_t witness_said;   /* children it had blamed when last asked */
     bool had_quorum;
     uint64_t generation; /* raised whenever a child goes up or down: what was known about inodes must be asked again */
     bool has_told_parents;
@@ -136,6 +141,8 @@ void children_notify(struct translator *me, unsigned child, const struct event *
 int children_quorum(struct translator *me, uint32_t mask);
 /* May an operation begin? 0 or -ENOTCONN (quorum, consistent-io). */
 int children_admit(struct translator *me);
+/* Something else than the children that are up decides what is a quorum now. */
+void children_quorum_changed(struct translator *me);
 void children_start(struct translator *me);
 uint32_t children_lack(const struct replicate *s, uint32_t children); /* what any of them cannot do, BRICK_LACKS_* */
 
@@ -147,6 +154,9 @@ void locality_find(struct translator *me, unsigned child);
 /* Makes s->ask and s->zero_adds and the pending keys. 0 or -ENOMEM, -EINVAL with a sentence. */
 int counters_init(struct translator *me, struct error *err);
 void counters_done(struct replicate *s);
+/* The counters under a key; absent is zero. -EINVAL: it is there and makes no sense. */
+int counters_get(const struct dict *d, const char *key, struct counters *ret);
+int counters_put(struct dict *d, const char *key, const struct counters *c);
 /* Adds child's row to `a`, from the extra data or xattr dict of its answer. Malformed counters count as dirty. */
 void counters_read(const struct replicate *s, enum change change, unsigned child, const struct dict *answer,
                    struct accusations *a);

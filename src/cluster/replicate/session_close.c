@@ -171,7 +171,7 @@ FIBER void session_close_now(struct session *session)
     }
     if (lost && !session->keep_dirty)
         known_bad(session->me, session->inode, session->change, lost);
-    if (lost && !session->keep_dirty && (children_quorum(session->me, unmark) < 0 || !(unmark & session->good))) {
+    if (lost && !session->keep_dirty && (!(unmark & session->good) || witness_cover(session->me, unmark) < 0)) {
         /* Too few to say that the others are behind: until that can be said, the marks tell that copies may differ. */
         debt_add(session, lost);
         unmark = lost = 0;

@@ -150,7 +150,7 @@ static FIBER int try_all(struct session *session, struct call *call, struct ride
     struct attempt result = { 0 };
 
     note_epochs(session);
-    if (children_quorum(me, session->tried) < 0)
+    if (witness_cover(me, session->tried) < 0)
         return -ENOTCONN;
     accusations_init(&a, s->child_count);
     if (session->is_marked_session)
@@ -163,7 +163,7 @@ static FIBER int try_all(struct session *session, struct call *call, struct ride
         add_ride(session, fan, ride);
     fan_run(fan);
     evaluate(session, fan, ride != NULL, &a, &result);
-    if (result.refused || children_quorum(me, session_targets(session)) < 0) {
+    if (result.refused || witness_cover(me, session_targets(session)) < 0) {
         session->rode = result.rode;
         return give_back(session, result.refused ? -EAGAIN : result.error ? result.error : -ENOTCONN);
     }
@@ -252,12 +252,12 @@ static FIBER int wait_once(struct session *session)
     int worst = 0, r;
 
     note_epochs(session);
-    if (children_quorum(me, session->tried) < 0)
+    if (witness_cover(me, session->tried) < 0)
         return -ENOTCONN;
     r = lock_in_order(session, &worst);
     if (r == 0 && session->is_marked_session)
         r = mark_locked(session, &worst);
-    if (r == 0 && children_quorum(me, session_targets(session)) < 0)
+    if (r == 0 && witness_cover(me, session_targets(session)) < 0)
         r = worst ? worst : -ENOTCONN;
     return r < 0 ? give_back(session, r == -EAGAIN ? -EDEADLK : r) : 0;
 }

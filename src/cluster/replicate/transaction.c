@@ -254,8 +254,9 @@ static FIBER int ask_all(struct txn *txn)
     uint32_t targets = targets_of(txn);
     unsigned endings = 0;
 
-    if (children_quorum(txn->me, targets) < 0)
+    if (witness_cover(txn->me, targets) < 0)
         return -ENOTCONN;
+    targets = targets_of(txn);
     txn->fan = fan_new(txn->me, &txn->own, targets, txn->q);
     if (!txn->fan)
         return -ENOMEM;
@@ -341,8 +342,8 @@ static int reason(const struct txn *txn)
     return worst ? worst : -ENOTCONN;
 }
 
-/* 0: done, by txn->ok. */
-static int judge(struct txn *txn)
+/* 0: done, by txn->ok, and if those alone are no quorum the witness has the others as stale. */
+static FIBER int judge(struct txn *txn)
 {
     struct replicate *s = replicate_of(txn->me);
     uint32_t good = good_of(txn);
@@ -352,7 +353,7 @@ static int judge(struct txn *txn)
         return txn->result[mask_first(txn->asked)];
     if (txn->change == CHANGE_DATA)
         good &= ~s->arbiter;
-    if (children_quorum(txn->me, txn->ok) < 0 || !(txn->ok & good)) {
+    if (!(txn->ok & good) || witness_cover(txn->me, txn->ok) < 0) {
         s->quorum_failures++;
         keep_dirty(txn);
         return reason(txn);
@@ -516,15 +517,25 @@ static void note_missed(struct txn *txn, uint32_t missed, bool is_blamed)
     }
 }
 
+/* A debt is paid while those that are behind are within reach too: then everybody sees it who asks all. Where one child
+ * may be asked alone the witness has to know. */
+static FIBER bool is_enough(struct txn *txn, uint32_t recorded, uint32_t missed)
+{
+    bool is_debt = txn->debt_marks && !replicate_of(txn->me)->witness;
+
+    return witness_cover(txn->me, is_debt ? recorded | missed : recorded) == 0;
+}
+
 /* Holders are the children that did the change. Whoever cannot write the record is behind itself. */
 static FIBER int record_in_rounds(struct txn *txn, uint32_t missed, uint32_t good)
 {
     for (;;) {
-        uint32_t holders = txn->ok;
-        uint32_t recorded = record_round(txn, missed, holders);
+        uint32_t holders = txn->ok, recorded = 0;
 
-        /* A debt is paid while those that are behind are within reach too: then everybody sees it who asks all. */
-        if (children_quorum(txn->me, txn->debt_marks ? recorded | missed : recorded) < 0 || !(recorded & good)) {
+        /* A brick blames the other one of a pair only after the witness does: else both could end up blamed. */
+        if (is_enough(txn, holders, missed))
+            recorded = record_round(txn, missed, holders);
+        if (!(recorded & good) || !is_enough(txn, recorded, missed)) {
             keep_dirty(txn);
             return -ENOTCONN;
         }

@@ -252,6 +252,19 @@ static void a_damaged_copy_is_no_source(void **state)
     check(&e, &ret);
 }
 
+static void a_copy_that_the_witness_blames_is_no_source(void **state)
+{
+    struct example e = { "witness", .children = 2, .dirty = 2, .verdict = VERDICT_HEAL, .sources = 1, .sinks = 2 };
+    struct heal_set set = set_of(&e);
+    struct heal_judgement ret;
+
+    set.quorum.type = QUORUM_WITNESS;
+    set.stale = 2;
+    fill(&e, CHANGE_DATA);
+    heal_judge_data(&set, &answers, UINT32_MAX, &e.choice, &ret);
+    check(&e, &ret);
+}
+
 /* ---- one name ---- */
 
 struct name_example {
@@ -360,6 +373,7 @@ int main(void)
         cmocka_unit_test(a_data_count_of_a_directory_is_about_its_names),
         cmocka_unit_test(counters_that_make_no_sense_are_marks),
         cmocka_unit_test(a_damaged_copy_is_no_source),
+        cmocka_unit_test(a_copy_that_the_witness_blames_is_no_source),
         cmocka_unit_test(one_name_by_the_table),
     };
 

@@ -28,7 +28,7 @@ SIM_TEST(options_that_make_no_sense_are_refused)
     refused(t, "option afr-pending-xattr a,b,c", "more");
     refused(t, "option read-subvolume c7", "c7");
     refused(t, "option read-hash-mode 6", "read-hash-mode");
-    refused(t, "option thin-arbiter host:/path", "arbiter-count 1");
+    refused(t, "option thin-arbiter host:/path", "two bricks, then the thin arbiter; here are 2");
 }
 
 /* ---- arbiter ---- */
