@@ -25,6 +25,7 @@ const char *const sabotage_names[SABOTAGE_COUNT] = {
     [SABOTAGE_NONE] = "none",
     [SABOTAGE_NO_DIRTY] = "no-dirty",
     [SABOTAGE_SERVE_STALE] = "serve-stale",
+    [SABOTAGE_NO_WITNESS] = "no-witness",
     [SABOTAGE_NO_SYNC] = "no-sync",
     [SABOTAGE_WRONG_SOURCE] = "wrong-source",
     [SABOTAGE_NO_NEW_MARKS] = "no-new-marks",
@@ -52,10 +53,26 @@ static char *brick_volfile(const struct node *n)
     return text;
 }
 
+static char *witness_volfile(void)
+{
+    char *text = NULL;
+    text_add(&text,
+             "volume disk\n type storage/simdisk\n option directory /\nend-volume\n"
+             "volume arbiter\n type features/thin-arbiter\n subvolumes disk\nend-volume\n"
+             "volume locks\n type features/locks\n subvolumes arbiter\nend-volume\n"
+             "volume brick\n type performance/io-threads\n subvolumes locks\nend-volume\n"
+             "volume server\n type protocol/server\n option transport-type tcp\n option listen-port %d\n"
+             " option auth.addr.brick.allow *\n subvolumes brick\nend-volume\n",
+             CLUSTER_PORT);
+    return text;
+}
+
 /* The saboteur sits in clients, or where heal is to be broken in heal daemons. */
 static bool is_sabotaged(const struct node *n)
 {
     enum sabotage how = n->cluster->config.sabotage;
+    if (how == SABOTAGE_NO_WITNESS)
+        return false; /* it sits in front of the witness only */
     return how >= SABOTAGE_NO_SYNC ? n->kind == NODE_HEALER : how != SABOTAGE_NONE;
 }
 
@@ -77,6 +94,17 @@ static void add_bricks(const struct node *n, char **text)
     }
 }
 
+static void add_witness(const struct node *n, char **text)
+{
+    const struct cluster_config *config = &n->cluster->config;
+    bool is_false = config->sabotage == SABOTAGE_NO_WITNESS && n->kind == NODE_CLIENT;
+    text_add(text,
+             "volume sim-ta-2\n type protocol/client\n option remote-host brick%u\n option remote-port %d\n"
+             " option remote-subvolume brick\n option ping-timeout 10\nend-volume\n"
+             "volume witness\n type sim/saboteur\n option mode %s\n subvolumes sim-ta-2\nend-volume\n",
+             config->bricks, CLUSTER_PORT, sabotage_names[is_false ? SABOTAGE_NO_DIRTY : SABOTAGE_NONE]);
+}
+
 /* Of a client, or of a heal daemon. */
 static char *client_volfile(const struct node *n)
 {
@@ -84,6 +112,8 @@ static char *client_volfile(const struct node *n)
     bool heals = n->kind == NODE_HEALER || config->clients_heal;
     char *text = NULL;
     add_bricks(n, &text);
+    if (config->has_witness)
+        add_witness(n, &text);
     text_add(
         &text,
         "volume sim-replicate-0\n type cluster/replicate\n option quorum-type %s\n option iam-self-heal-daemon %s\n"
@@ -94,13 +124,15 @@ static char *client_volfile(const struct node *n)
         heals ? "on" : "off", heals ? "on" : "off", heals ? "on" : "off");
     if (config->has_arbiter)
         text_add(&text, " option arbiter-count 1\n");
+    if (config->has_witness)
+        text_add(&text, " option thin-arbiter brick%u:/\n", config->bricks);
     text_add(&text, " option afr-pending-xattr ");
     for (unsigned i = 0; i < config->bricks; i++)
         text_add(&text, "%ssim-client-%u", i ? "," : "", i);
-    text_add(&text, "\n subvolumes");
+    text_add(&text, "%s\n subvolumes", config->has_witness ? ",sim-ta-2" : "");
     for (unsigned i = 0; i < config->bricks; i++)
         text_add(&text, " tap-%u", i);
-    text_add(&text, "\nend-volume\n");
+    text_add(&text, "%s\nend-volume\n", config->has_witness ? " witness" : "");
     return text;
 }
 
@@ -129,7 +161,9 @@ void node_start(struct node *n)
     assert(!n->env);
     snprintf(process, sizeof(process), "%s%s.%u", n->kind == NODE_HEALER ? "heal-" : "", n->host, ++n->starts);
     n->env = sim_process_new(n->cluster->sim, n->host, process);
-    SCOPED_FREE char *text = n->kind == NODE_BRICK ? brick_volfile(n) : client_volfile(n);
+    SCOPED_FREE char *text = n->kind == NODE_BRICK     ? brick_volfile(n)
+                             : n->kind == NODE_WITNESS ? witness_volfile()
+                                                       : client_volfile(n);
     if (volfile_parse(n->host, text, strlen(text), &file, &err) < 0) {
         node_failed(n, &err);
         return;
@@ -141,9 +175,9 @@ void node_start(struct node *n)
         node_failed(n, &err);
         return;
     }
-    if (n->kind == NODE_BRICK)
+    if (n->disk.disk)
         disk_drop_orphans(n->disk.disk);
-    n->graph->edge = n->kind == NODE_BRICK ? (void *)&n->disk : (void *)&n->tap;
+    n->graph->edge = n->disk.disk ? (void *)&n->disk : (void *)&n->tap;
     n->is_starting = true;
     r = fiber_spawn(n->env, "start", start_fiber, n);
     assert(r == 0);
@@ -232,7 +266,7 @@ static void node_init(struct cluster *c, struct node *n, enum node_kind kind, un
     n->index = index;
     n->tap.sim = c->sim;
     snprintf(n->host, sizeof(n->host), "%s%u", kind == NODE_CLIENT ? "client" : "brick", index);
-    if (kind == NODE_BRICK)
+    if (kind == NODE_BRICK || kind == NODE_WITNESS)
         n->disk.disk = disk_new();
 }
 
@@ -242,7 +276,7 @@ static void node_init(struct cluster *c, struct node *n, enum node_kind kind, un
 static void write_back(void *arg)
 {
     struct cluster *c = arg;
-    for (unsigned i = 0; i < c->config.bricks; i++)
+    for (unsigned i = 0; i < cluster_brick_nodes(c); i++)
         disk_sync_all(c->bricks[i].disk.disk);
     (void)sim_at(c->sim, sim_now_ns(c->sim) + WRITE_BACK_NS, write_back, c);
 }
@@ -266,6 +300,8 @@ int cluster_new(const struct cluster_config *config, struct cluster **ret_cluste
         return -ENOMEM;
     for (unsigned i = 0; i < config->bricks; i++)
         node_init(c, &c->bricks[i], NODE_BRICK, i);
+    if (config->has_witness)
+        node_init(c, &c->bricks[config->bricks], NODE_WITNESS, config->bricks);
     for (unsigned i = 0; i < config->bricks; i++)
         node_init(c, &c->healers[i], NODE_HEALER, i);
     for (unsigned i = 0; i < config->clients; i++)
@@ -304,13 +340,13 @@ void cluster_free(struct cluster *c)
 {
     for (unsigned i = 0; i < c->config.clients; i++)
         node_kill(&c->clients[i]);
-    for (unsigned i = 0; i < c->config.bricks; i++) {
+    for (unsigned i = 0; i < cluster_brick_nodes(c); i++) {
         node_kill(&c->healers[i]);
         node_kill(&c->bricks[i]);
     }
     bool never = false;
     (void)cluster_run_until(c, &never, 60ull * 1000000000);
-    for (unsigned i = 0; i < c->config.bricks; i++)
+    for (unsigned i = 0; i < cluster_brick_nodes(c); i++)
         disk_free(c->bricks[i].disk.disk);
     sim_free(c->sim);
     if (c->config.verbose)

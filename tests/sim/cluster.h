@@ -18,6 +18,7 @@ enum sabotage {
     SABOTAGE_NONE,
     SABOTAGE_NO_DIRTY,    /* dirty and pending marks never reach the disk */
     SABOTAGE_SERVE_STALE, /* what bricks blame is hidden from readers */
+    SABOTAGE_NO_WITNESS,  /* the witness answers that it has blamed a brick, and has not */
     /* of heal daemons */
     SABOTAGE_NO_SYNC,      /* healed data is not synced before the counters go */
     SABOTAGE_WRONG_SOURCE, /* what two bricks blame on each other is exchanged */
@@ -33,6 +34,7 @@ struct cluster_config {
     unsigned bricks, clients;
     const char *quorum; /* "auto", "none" */
     bool has_arbiter;   /* the last of three bricks keeps no data */
+    bool has_witness;   /* a thin arbiter beside two bricks; it is bricks[2] */
     bool has_healers;   /* a heal daemon per brick */
     bool clients_heal;  /* on access */
     bool is_granular;   /* bricks keep the names that others missed */
@@ -40,7 +42,7 @@ struct cluster_config {
     bool verbose;
 };
 
-enum node_kind { NODE_BRICK, NODE_CLIENT, NODE_HEALER };
+enum node_kind { NODE_BRICK, NODE_CLIENT, NODE_HEALER, NODE_WITNESS };
 
 struct node {
     struct cluster *cluster;
@@ -50,7 +52,7 @@ struct node {
     enum node_kind kind;
     unsigned index;
     bool is_up, is_starting;
-    struct simdisk_host disk; /* bricks */
+    struct simdisk_host disk; /* bricks, witness */
     struct tap tap;           /* others */
     unsigned starts;
 };
@@ -64,6 +66,12 @@ struct cluster {
     struct node healers[CLUSTER_MAX_BRICKS];
     char error[512];
 };
+
+/* Bricks, and the witness behind them. */
+static inline unsigned cluster_brick_nodes(const struct cluster *c)
+{
+    return c->config.bricks + c->config.has_witness;
+}
 
 int cluster_new(const struct cluster_config *config, struct cluster **ret_cluster);
 void cluster_free(struct cluster *c);

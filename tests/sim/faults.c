@@ -98,7 +98,9 @@ static void begin(void *arg)
         return;
     }
     f->kind = (unsigned)dice(f, kinds(f));
-    f->brick = f->victim >= 0 ? (unsigned)f->victim : (unsigned)dice(f, c->config.bricks);
+    f->brick = f->victim >= 0 ? (unsigned)f->victim : (unsigned)dice(f, cluster_brick_nodes(c));
+    if (f->kind == FAULT_KILL_HEALER || f->kind == FAULT_REPLACE_DISK)
+        f->brick %= c->config.bricks; /* the witness has none of its own, and is not replaced here */
     f->client = (unsigned)dice(f, c->config.clients);
     f->count[f->kind]++;
     struct node *brick = &c->bricks[f->brick];
@@ -107,7 +109,7 @@ static void begin(void *arg)
     case FAULT_KILL_BRICK: node_kill(brick); break;
     case FAULT_POWER_CUT:
         node_power_cut(brick);
-        if (f->cuts_lose)
+        if (f->cuts_lose && brick->kind == NODE_BRICK)
             model_power_cut(&f->workload->model);
         break;
     case FAULT_CUT_LINK:
@@ -127,7 +129,7 @@ static void begin(void *arg)
 static void start_healer(struct faults *f)
 {
     struct node *healer = &f->cluster->healers[f->brick];
-    if (f->has_healers && !healer->env)
+    if (f->has_healers && f->brick < f->cluster->config.bricks && !healer->env)
         node_start(healer);
 }
 

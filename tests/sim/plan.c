@@ -9,6 +9,8 @@ static bool all_up(struct cluster *c, bool with_healers)
     for (unsigned i = 0; i < c->config.bricks; i++)
         if (!c->bricks[i].is_up || (with_healers && !c->healers[i].is_up))
             return false;
+    if (c->config.has_witness && !c->bricks[c->config.bricks].is_up)
+        return false;
     for (unsigned i = 0; i < c->config.clients; i++)
         if (!c->clients[i].is_up)
             return false;
@@ -17,7 +19,7 @@ static bool all_up(struct cluster *c, bool with_healers)
 
 bool plan_bring_up(struct cluster *c, bool with_healers)
 {
-    for (unsigned i = 0; i < c->config.bricks; i++)
+    for (unsigned i = 0; i < cluster_brick_nodes(c); i++)
         node_start(&c->bricks[i]);
     for (unsigned i = 0; i < c->config.bricks && with_healers; i++)
         node_start(&c->healers[i]);
@@ -109,7 +111,7 @@ static void scenario(const struct plan *plan, struct cluster *c, struct workload
     faults_stop(&f);
     if (has_faults && !cluster_run_until(c, &f.is_quiet, 600 * SIM_SECOND))
         stopped(w, c, "the last fault");
-    if (c->config.has_healers)
+    if (c->config.has_healers && !plan->may_stay_unequal)
         wait_for_heal(plan, c, w, faults_cut_power(&f), result);
     else
         (void)cluster_run_until(c, &never, 120 * SIM_SECOND);
@@ -151,13 +153,15 @@ void plan_run_seed(const struct plan *plan, uint64_t seed, struct result *ret)
 
 static void print_replay(const char *program, const struct plan *p, uint64_t seed)
 {
-    printf("# replay: %s --seed %llu --bricks %u --clients %u --ops %u --quorum %s --victim %d%s%s%s%s%s%s%s%s%s%s%s",
-           program, (unsigned long long)seed, p->config.bricks, p->config.clients, p->ops, p->config.quorum, p->victim,
-           p->config.has_arbiter ? " --arbiter" : "", p->config.has_healers ? " --heal" : "",
-           p->config.clients_heal ? " --clients-heal" : "", p->config.is_granular ? " --granular" : "",
-           p->heals_late ? " --heals-late" : "", p->is_rich ? " --rich" : "", p->replaces_disks ? " --replace" : "",
-           p->may_split ? " --may-split" : "", p->kills_clients ? "" : " --no-client-kills",
-           p->holds_files ? " --hold-files" : "", p->locks_files ? " --lock-files" : "");
+    printf(
+        "# replay: %s --seed %llu --bricks %u --clients %u --ops %u --quorum %s --victim %d%s%s%s%s%s%s%s%s%s%s%s%s%s",
+        program, (unsigned long long)seed, p->config.bricks, p->config.clients, p->ops, p->config.quorum, p->victim,
+        p->may_stay_unequal ? " --may-stay-unequal" : "", p->config.has_arbiter ? " --arbiter" : "",
+        p->config.has_witness ? " --witness" : "", p->config.has_healers ? " --heal" : "",
+        p->config.clients_heal ? " --clients-heal" : "", p->config.is_granular ? " --granular" : "",
+        p->heals_late ? " --heals-late" : "", p->is_rich ? " --rich" : "", p->replaces_disks ? " --replace" : "",
+        p->may_split ? " --may-split" : "", p->kills_clients ? "" : " --no-client-kills",
+        p->holds_files ? " --hold-files" : "", p->locks_files ? " --lock-files" : "");
     if (p->config.sabotage)
         printf(" --sabotage %s", sabotage_names[p->config.sabotage]);
     printf("\n");
@@ -234,6 +238,7 @@ enum word_id {
     VICTIM,
     SABOTAGE,
     ARBITER,
+    WITNESS,
     HEAL,
     CLIENTS_HEAL,
     GRANULAR,
@@ -241,6 +246,7 @@ enum word_id {
     RICH,
     REPLACE,
     MAY_SPLIT,
+    MAY_STAY_UNEQUAL,
     NO_KILLS,
     HOLD_FILES,
     LOCK_FILES,
@@ -262,6 +268,7 @@ static const struct word words[] = { { "--seed", true, SEEDS },
                                      { "--victim", true, VICTIM },
                                      { "--sabotage", true, SABOTAGE },
                                      { "--arbiter", false, ARBITER },
+                                     { "--witness", false, WITNESS },
                                      { "--heal", false, HEAL },
                                      { "--clients-heal", false, CLIENTS_HEAL },
                                      { "--granular", false, GRANULAR },
@@ -269,6 +276,7 @@ static const struct word words[] = { { "--seed", true, SEEDS },
                                      { "--rich", false, RICH },
                                      { "--replace", false, REPLACE },
                                      { "--may-split", false, MAY_SPLIT },
+                                     { "--may-stay-unequal", false, MAY_STAY_UNEQUAL },
                                      { "--no-client-kills", false, NO_KILLS },
                                      { "--hold-files", false, HOLD_FILES },
                                      { "--lock-files", false, LOCK_FILES },
@@ -310,6 +318,7 @@ static void apply_word(struct plan *own, enum word_id id, const char *value)
     case VICTIM: own->victim = atoi(value); break;
     case SABOTAGE: own->config.sabotage = find_sabotage(value); break;
     case ARBITER: own->config.has_arbiter = true; break;
+    case WITNESS: own->config.has_witness = true; break;
     case HEAL: own->config.has_healers = true; break;
     case CLIENTS_HEAL: own->config.clients_heal = true; break;
     case GRANULAR: own->config.is_granular = true; break;
@@ -317,6 +326,7 @@ static void apply_word(struct plan *own, enum word_id id, const char *value)
     case RICH: own->is_rich = true; break;
     case REPLACE: own->replaces_disks = true; break;
     case MAY_SPLIT: own->may_split = true; break;
+    case MAY_STAY_UNEQUAL: own->may_stay_unequal = true; break;
     case NO_KILLS: own->kills_clients = false; break;
     case HOLD_FILES: own->holds_files = true; break;
     case LOCK_FILES: own->locks_files = true; break;

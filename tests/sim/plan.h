@@ -20,6 +20,7 @@ struct plan {
     bool is_rich;                  /* workload.h */
     bool holds_files, locks_files; /* workload.h; no faults */
     bool may_split;                /* model.h */
+    bool may_stay_unequal;         /* healed as far as it goes; whether all becomes equal is not asked */
     unsigned ops;                  /* per client */
 };
 

@@ -3,6 +3,7 @@
  * In clients:
  *   no-dirty: counters are never written: an xattrop that adds to them is answered as if it had been done.
  *   serve-stale: what bricks say about each other is hidden: replies to lookups and stats carry no counters.
+ *   no-witness: nothing, here; the one in front of the witness plays no-dirty.
  * In heal daemons:
  *   no-sync: fsync is answered and not done, so counters go before the healed data is safe.
  *   wrong-source: in answers and in changes of counters the first two bricks are exchanged.
@@ -15,7 +16,7 @@ struct saboteur {
     uint32_t mode; /* enum sabotage */
 };
 
-static const char *const modes[] = { "none",         "no-dirty",     "serve-stale",  "no-sync",
+static const char *const modes[] = { "none",         "no-dirty",     "serve-stale",  "no-witness", "no-sync",
                                      "wrong-source", "no-new-marks", "early-unlock", NULL };
 static_assert(ARRAY_SIZE(modes) == SABOTAGE_COUNT + 1, "one name per enum sabotage");
 static const struct option saboteur_options[] = { OPT_ENUM("mode", struct saboteur, mode, modes, .def = "none"),
