@@ -14,6 +14,8 @@
  * sums with a chance of at most 2^16 in 2^128, whatever they hold: a bound that is proven, not hoped for. It is no
  * secret and proves nothing to anybody: only sums under the same key are compared, by whoever drew it.
  *
+ * xdata of the answer may say CLIENTS_BUSY_KEY: other clients are at work on the brick, heal should not take all of it.
+ *
  *     struct block_question *k = ...;                      struct block_answer a;
  *     env_random(env, k->key, sizeof(k->key));             r = block_answer_get(reply->data, k, &a);
  *     k->block_bytes = 65536;                              block_kind(a.sums + BLOCK_SUM_BYTES * n)
@@ -23,6 +25,7 @@
 
 #include "core/buf.h"
 
+#define CLIENTS_BUSY_KEY   "mortar.clients-busy"
 #define BLOCK_SUM_BYTES    16
 #define BLOCK_KEY_BYTES    16
 #define BLOCK_BYTES_MIN    4096

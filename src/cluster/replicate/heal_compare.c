@@ -60,6 +60,8 @@ static FIBER int compare_blocks(struct heal_copy *c, const struct block_question
             continue;
         }
         sums[i] = a.sums;
+        if (dict_has(fan->list[i].r.xdata, CLIENTS_BUSY_KEY))
+            replicate_of(c->h->me)->clients_busy_ns = env_deadline_ms(c->h->me->env, CLIENTS_BUSY_FOR_MS);
         *ret_next = MIN(*ret_next, a.next_data);
     }
     int r = look_at_failures(c, fan);

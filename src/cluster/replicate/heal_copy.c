@@ -35,6 +35,8 @@ static FIBER int hold_begin(struct hold *hold, uint64_t offset, uint64_t end, ui
     uint32_t good;
     int r = heal_pace(c->h, bytes, 0);
 
+    if (r == 0 && c->pause_ms)
+        r = fiber_sleep_ms(&c->h->caller->scope, c->pause_ms);
     if (r < 0)
         return r;
     hold->lock =
@@ -51,12 +53,21 @@ static FIBER int hold_begin(struct hold *hold, uint64_t offset, uint64_t end, ui
     return -EAGAIN;
 }
 
+/* Clients at work on the bricks wait longer for everything while we copy, so the time it takes tells how much it is. */
+static uint64_t pause_after(const struct replicate *s, uint64_t now_ns, uint64_t took_ms)
+{
+    if (now_ns >= s->clients_busy_ns)
+        return 0;
+    return MIN(took_ms * (100 - s->heal_share) / s->heal_share, (uint64_t)PAUSE_MAX_MS);
+}
+
 static FIBER void hold_end(struct hold *hold, bool was_full)
 {
     struct heal_copy *c = hold->c;
     uint64_t took_ms = (env_now_ns(c->h->me->env) - hold->since_ns) / 1000000;
 
     heal_unlock(c->h, &hold->lock);
+    c->pause_ms = pause_after(replicate_of(c->h->me), env_now_ns(c->h->me->env), took_ms);
     if (took_ms > HOLD_TARGET_MS)
         c->batch_bytes = MAX(c->batch_bytes / 2, BATCH_BYTES_MIN);
     else if (was_full && took_ms < HOLD_TARGET_MS / 3)

@@ -17,15 +17,17 @@
 #include "cluster/replicate/heal_internal.h"
 #include "cluster/replicate/heal_pieces.h"
 
-#define WINDOW_BYTES      (16u << 20) /* compared at once, with our bricks */
-#define WINDOWS_AT_ONCE   3           /* the disk of one child works while the answer of another travels */
-#define COARSE_BYTES      (64u << 10) /* blocks of the first look: 4 KiB of sums for a window */
-#define FINE_BYTES        BLOCK_BYTES_MIN
-#define GLUSTER_BYTES     (128u << 10) /* what data-self-heal-window-size counts; blocks of sparse files */
-#define HOLD_TARGET_MS    30 /* the lock of a range is to be held for so long, by copying more or less under it */
-#define BATCH_BYTES_MIN   (64u << 10)
-#define BATCH_BYTES_FIRST (1u << 20)
-#define BATCH_BYTES_MAX   (4u << 20)
+#define WINDOW_BYTES        (16u << 20) /* compared at once, with our bricks */
+#define WINDOWS_AT_ONCE     3           /* the disk of one child works while the answer of another travels */
+#define COARSE_BYTES        (64u << 10) /* blocks of the first look: 4 KiB of sums for a window */
+#define FINE_BYTES          BLOCK_BYTES_MIN
+#define GLUSTER_BYTES       (128u << 10) /* what data-self-heal-window-size counts; blocks of sparse files */
+#define HOLD_TARGET_MS      30   /* the lock of a range is to be held for so long, by copying more or less under it */
+#define PAUSE_MAX_MS        500  /* between two holds */
+#define CLIENTS_BUSY_FOR_MS 1000 /* what a brick says of its clients is believed for so long */
+#define BATCH_BYTES_MIN     (64u << 10)
+#define BATCH_BYTES_FIRST   (1u << 20)
+#define BATCH_BYTES_MAX     (4u << 20)
 
 /* Option data-self-heal-algorithm, in the order of its words. */
 enum heal_algorithm { HEAL_ALGORITHM_DYNAMIC, HEAL_ALGORITHM_DIFF, HEAL_ALGORITHM_FULL, HEAL_ALGORITHM_RESET };
@@ -44,7 +46,8 @@ struct heal_copy {
     uint64_t next;              /* the next window begins here */
     struct fiber_mutex copying; /* one range is locked at a time: else those who wait for all of it never get in */
     uint32_t batch_bytes;
-    int result; /* the first error that ends it */
+    uint64_t pause_ms; /* before the next hold, for clients to have their share */
+    int result;        /* the first error that ends it */
 };
 
 /* Children that still may take part. */

@@ -63,6 +63,7 @@ struct replicate {
     uint32_t halo_max_replicas, halo_min_replicas;
     uint32_t data_self_heal_option;
     uint32_t data_heal_algorithm, data_heal_window;
+    uint32_t heal_share; /* percent */
     bool metadata_self_heal, entry_self_heal;
     bool data_change_log, metadata_change_log, entry_change_log;
     bool eager_lock, ensure_durability;
@@ -109,6 +110,8 @@ struct replicate {
     struct dict *ask;         /* for lookup and stat: all counters and lock counts */
     struct dict *zero_adds;   /* xattrop that only reads the counters */
     struct buf *arbiter_data; /* one byte: what the arbiter gets instead of data */
+
+    uint64_t clients_busy_ns; /* until then clients count as at work on the bricks (heal_compare.c) */
 
     /* sessions */
     struct list sessions; /* all, longest idle first */

@@ -1,12 +1,21 @@
 /* performance/io-threads - see io_threads.h. */
 #include "performance/io-threads/io_threads.h"
 #include "core/mem.h"
+#include "rpc/block_sums.h"
 #include <inttypes.h>
 #include <stdio.h>
 
-enum priority { PRIORITY_HIGH, PRIORITY_NORMAL, PRIORITY_LOW, PRIORITY_LEAST, PRIORITY_COUNT, PRIORITY_FREE };
+enum priority {
+    PRIORITY_HIGH,
+    PRIORITY_NORMAL,
+    PRIORITY_LOW,
+    PRIORITY_LEAST,
+    PRIORITY_COMPARE,
+    PRIORITY_COUNT,
+    PRIORITY_FREE
+};
 
-static const char *const priority_words[] = { "high", "normal", "low", "least" };
+static const char *const priority_words[] = { "high", "normal", "low", "least", "compare" };
 
 /* Requests of one client that wait in one class; exists while it has some. */
 struct turn {
@@ -34,9 +43,14 @@ struct io_threads {
     bool uses_least;
     bool drops_of_gone_clients;
     bool passes_through;
+    uint32_t compare_share; /* percent */
 
     struct priority_class classes[PRIORITY_COUNT];
     uint32_t running;
+    uint64_t clients_ns; /* when an operation of a client was last begun or ended */
+    uint64_t compare_ns; /* while clients are at work, the next comparison begins no earlier */
+    struct timer compare_timer;
+    struct env *env;
 };
 
 static const struct option io_threads_options[] = {
@@ -50,6 +64,8 @@ static const struct option io_threads_options[] = {
             .help = "of these reads and writes"),
     OPT_U32("least-prio-threads", struct io_threads, limits[PRIORITY_LEAST], .def = "1", .min = 1, .max = 64,
             .live = true, .help = "of these operations of heal and rebalance"),
+    OPT_U32("compare-share", struct io_threads, compare_share, .def = "50", .min = 1, .max = 100, .unit = "%",
+            .live = true, .help = "of the time that heal may take for comparing while clients are at work"),
     OPT_BOOL("enable-least-priority", struct io_threads, uses_least, .def = "on", .live = true,
              .help = "heal and rebalance come last"),
     OPT_BOOL("cleanup-disconnected-reqs", struct io_threads, drops_of_gone_clients, .def = "off", .live = true,
@@ -106,16 +122,35 @@ static enum priority priority_of(const struct io_threads *s, const struct call *
 {
     enum priority p = priority_of_op(op);
 
-    return p != PRIORITY_FREE && s->uses_least && call->pid < 0 ? PRIORITY_LEAST : p;
+    if (p == PRIORITY_FREE || !s->uses_least || call->pid >= 0)
+        return p;
+    return op == OP_BLOCKSUMS || op == OP_RCHECKSUM ? PRIORITY_COMPARE : PRIORITY_LEAST;
 }
 
 /* ---- admission ---- */
+
+static bool are_clients_busy(const struct io_threads *s)
+{
+    return s->clients_ns && env_now_ns(s->env) - s->clients_ns < CLIENTS_BUSY_MS * UINT64_C(1000000);
+}
+
+static bool must_pause(const struct io_threads *s)
+{
+    return env_now_ns(s->env) < s->compare_ns && are_clients_busy(s);
+}
+
+static uint32_t limit_of(const struct io_threads *s, enum priority p)
+{
+    return s->limits[p == PRIORITY_COMPARE ? PRIORITY_LEAST : p];
+}
 
 static bool may_start(const struct io_threads *s, enum priority p)
 {
     const struct priority_class *c = &s->classes[p];
 
-    return c->running == 0 || (c->running < s->limits[p] && s->running < s->thread_count);
+    if (p == PRIORITY_COMPARE && must_pause(s))
+        return false;
+    return c->running == 0 || (c->running < limit_of(s, p) && s->running < s->thread_count);
 }
 
 static void started(struct io_threads *s, enum priority p)
@@ -153,6 +188,8 @@ static void leave_queue(struct priority_class *c, struct waiter *w)
     mem_free(turn);
 }
 
+static void pause_ended(void *arg);
+
 /* Starts waiting operations as long as there is room, classes in order, clients in turn. */
 static void admit_waiting(struct io_threads *s)
 {
@@ -169,6 +206,14 @@ static void admit_waiting(struct io_threads *s)
             waitq_wake_one(&w->q, 0);
         }
     }
+    if (s->classes[PRIORITY_COMPARE].waiting && must_pause(s))
+        timer_start(s->env, &s->compare_timer, s->compare_ns, pause_ended, s);
+}
+
+/* Comparisons that wait for the end of a pause. */
+static void pause_ended(void *arg)
+{
+    admit_waiting(arg);
 }
 
 static FIBER int admit(struct io_threads *s, struct call *call, enum priority p)
@@ -187,6 +232,8 @@ static FIBER int admit(struct io_threads *s, struct call *call, enum priority p)
     list_add_tail(&w.turn->waiters, &w.of_turn);
     c->waiting++;
     c->delayed++;
+    if (p == PRIORITY_COMPARE && must_pause(s))
+        timer_start(s->env, &s->compare_timer, s->compare_ns, pause_ended, s);
     int r = waitq_wait(&w.q, &call->scope);
     if (!w.is_settled)
         leave_queue(c, &w);
@@ -200,6 +247,18 @@ static void leave(struct io_threads *s, enum priority p)
     admit_waiting(s);
 }
 
+/* A comparison took from begun_ns until now: the pause after it, and what the answer tells. */
+static int compared(struct io_threads *s, uint64_t begun_ns, int result, struct reply *r)
+{
+    uint64_t now = env_now_ns(s->env);
+
+    s->compare_ns = now + (now - begun_ns) * (100 - s->compare_share) / s->compare_share;
+    if (result < 0 || !are_clients_busy(s))
+        return result;
+    int error = dict_put_uint(&r->xdata, CLIENTS_BUSY_KEY, 1);
+    return error < 0 ? error : result;
+}
+
 static FIBER int io_threads_any(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct io_threads *s = me->state;
@@ -210,7 +269,14 @@ static FIBER int io_threads_any(struct translator *me, struct call *call, const 
     int result = admit(s, call, p);
     if (result < 0)
         return result;
+    uint64_t begun_ns = env_now_ns(me->env);
+    if (call->pid >= 0)
+        s->clients_ns = begun_ns;
     result = child_call(me, 0, call, q, r);
+    if (call->pid >= 0)
+        s->clients_ns = env_now_ns(me->env);
+    else if (p == PRIORITY_COMPARE)
+        result = compared(s, begun_ns, result, r);
     leave(s, p);
     return result;
 }
@@ -221,9 +287,17 @@ static int io_threads_init(struct translator *me, struct error *err UNUSED)
 {
     struct io_threads *s = me->state;
 
+    s->env = me->env;
     for (unsigned p = 0; p < PRIORITY_COUNT; p++)
         list_init(&s->classes[p].turns);
     return 0;
+}
+
+static void io_threads_fini(struct translator *me)
+{
+    struct io_threads *s = me->state;
+
+    timer_stop(&s->compare_timer);
 }
 
 static void io_threads_reconfigured(struct translator *me)
@@ -266,7 +340,7 @@ static void io_threads_dump(struct translator *me, struct dump *out)
         const struct priority_class *c = &s->classes[p];
         snprintf(key, sizeof(key), "%s_priority", priority_words[p]);
         dump_printf(out, key, "running=%u waiting=%u limit=%u admitted=%" PRIu64 " delayed=%" PRIu64, c->running,
-                    c->waiting, s->limits[p], c->admitted, c->delayed);
+                    c->waiting, limit_of(s, p), c->admitted, c->delayed);
     }
 }
 
@@ -279,6 +353,7 @@ const struct translator_class io_threads_class = {
     .children_min = 1,
     .children_max = 1,
     .init = io_threads_init,
+    .fini = io_threads_fini,
     .reconfigured = io_threads_reconfigured,
     .client_gone = io_threads_client_gone,
     .dump = io_threads_dump,

@@ -5,11 +5,18 @@
  * attributes; normal: changes of names and attributes; low: data; least: everything internal clients ask). A class with
  * nothing running may always start one, so none starves. Within a class clients take turns.
  *
+ * What heal asks in order to compare copies (sums of blocks) is a class of its own below all others, because it is much
+ * and nobody waits for it with a lock in hand. While clients are at work it takes `compare-share` percent of the time and
+ * not more, but always that: after each such operation comes a pause in proportion to how long it took. Its answer then says
+ * CLIENTS_BUSY_KEY in xdata (rpc/block_sums.h), so that heal slows down its copying too.
+ *
  * Lock requests, and what holds no storage while it waits, pass without admission: a waiting lock must not occupy the
  * place that the unlock needs.
  */
 #pragma once
 
 #include "graph/translator.h"
+
+#define CLIENTS_BUSY_MS 200 /* clients count as at work for so long after one of their operations */
 
 extern const struct translator_class io_threads_class;

@@ -1,5 +1,6 @@
 /* performance/io-threads: limits, classes, turns. */
 #include "performance/io-threads/io_threads.h"
+#include "rpc/block_sums.h"
 #include "unit/graph/test_graph.h"
 #include <stdio.h>
 
@@ -258,6 +259,87 @@ SIM_TEST(old_options_are_taken)
     assert_not_logged(t, "unknown-option");
 }
 
+static FIBER int takes_10_ms(struct leaf *leaf, struct call *call, const struct request *q, struct reply *r)
+{
+    gate.order[gate.entered++] = env_now_ns(leaf->me->env) / 1000000;
+    return fiber_sleep_ms(&call->scope, 10);
+}
+
+/* Milliseconds between the beginnings of two comparisons that were asked for at once. */
+static FIBER uint64_t apart_ms(struct test *t, const char *share, bool has_client, bool *ret_tells)
+{
+    struct asker client, compare[2];
+    struct call call;
+
+    start(t, "compare-share", share);
+    struct request q = { .op = OP_BLOCKSUMS, .inode = t->file };
+    for (unsigned op = 0; op < OP_COUNT; op++)
+        t->leaf->answers[op] = takes_10_ms;
+    if (has_client) {
+        ask(&client, t, OP_READ, NULL, 1);
+        (void)fiber_sleep_ms(NULL, 30);
+    }
+    gate.entered = 0;
+    ask_as(&compare[0], t, OP_BLOCKSUMS, NULL, 1, PID_SELF_HEAL);
+    ask_as(&compare[1], t, OP_BLOCKSUMS, NULL, 2, PID_SELF_HEAL);
+    (void)fiber_sleep_ms(NULL, 150);
+    assert_true(compare[0].is_done && compare[1].is_done);
+    assert_int_equal(2, gate.entered);
+    uint64_t apart = gate.order[1] - gate.order[0];
+    if (has_client) {
+        ask(&client, t, OP_READ, NULL, 1);
+        (void)fiber_sleep_ms(NULL, 30);
+    }
+    call_init(&call, t->graph);
+    call.pid = PID_SELF_HEAL;
+    assert_int_equal(0, translator_call(t->graph->root, &call, &q, t->r));
+    call_done(&call);
+    *ret_tells = dict_has(t->r->xdata, CLIENTS_BUSY_KEY);
+    return apart;
+}
+
+SIM_TEST(comparing_pauses_while_clients_are_at_work)
+{
+    bool tells;
+    uint64_t apart = apart_ms(t, "25", true, &tells);
+
+    assert_in_range(apart, 39, 42); /* 10 ms of work, 30 of pause */
+    assert_true(tells);
+}
+
+SIM_TEST(comparing_does_not_pause_when_nobody_is_disturbed)
+{
+    bool tells;
+    uint64_t apart = apart_ms(t, "25", false, &tells);
+
+    assert_in_range(apart, 9, 12);
+    assert_false(tells);
+}
+
+SIM_TEST(a_whole_share_is_no_pause)
+{
+    bool tells;
+
+    assert_in_range(apart_ms(t, "100", true, &tells), 9, 12);
+    assert_true(tells);
+}
+
+SIM_TEST(comparisons_do_not_keep_out_what_heal_does_with_a_lock_in_hand)
+{
+    struct asker compare[2], write;
+
+    start(t, "compare-share", "50");
+    ask_as(&compare[0], t, OP_BLOCKSUMS, NULL, 1, PID_SELF_HEAL);
+    ask_as(&compare[1], t, OP_BLOCKSUMS, NULL, 2, PID_SELF_HEAL);
+    ask_as(&write, t, OP_WRITE, NULL, 3, PID_SELF_HEAL);
+    assert_int_equal(1, gate.by_op[OP_BLOCKSUMS]);
+    assert_int_equal(1, gate.by_op[OP_WRITE]);
+    while (!compare[0].is_done || !compare[1].is_done || !write.is_done) {
+        (void)waitq_wake_all(&gate.q, 0);
+        settle();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +353,10 @@ int main(void)
         cmocka_unit_test(a_cancelled_request_leaves_the_queue),
         cmocka_unit_test(requests_of_a_gone_client_are_dropped_if_wanted),
         cmocka_unit_test(pass_through_admits_everything),
+        cmocka_unit_test(comparing_pauses_while_clients_are_at_work),
+        cmocka_unit_test(comparing_does_not_pause_when_nobody_is_disturbed),
+        cmocka_unit_test(a_whole_share_is_no_pause),
+        cmocka_unit_test(comparisons_do_not_keep_out_what_heal_does_with_a_lock_in_hand),
         cmocka_unit_test(old_options_are_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
