@@ -77,14 +77,15 @@ static bool is_unknown(int r)
 FIBER int ask_stat(struct request_in *in, struct node *node, struct reply *r)
 {
     struct handle *h = node_handle(node, false);
+    struct fd *open = h ? h->fd : node->spare;
     struct request q = { .op = OP_STAT, .inode = node_inode(in->m, node) };
     int result;
 
     if (!q.inode)
         return -ENOMEM;
-    if (h) {
-        /* The name may be gone while the file is open. */
-        SCOPED(fd_unref) struct fd *fd = fd_ref(h->fd);
+    if (open) {
+        /* The name may be gone while the file is open, or about to be. */
+        SCOPED(fd_unref) struct fd *fd = fd_ref(open);
 
         q.fd = fd;
         q.inode = fd->inode;

@@ -181,6 +181,8 @@ static FIBER void serve(void *arg)
     r = o->run(in);
     if (!in->is_answered) {
         assert(r < 0);
+        if (r == -ESTALE)
+            note_stale(in);
         answer_error(in, r);
     }
     call_done(&in->call);

@@ -165,7 +165,7 @@ struct request_in {
     uint8_t args[]; /* followed by one NUL that is not counted */
 };
 
-struct stale { /* a thread whose open was answered with ESTALE */
+struct stale { /* a thread that was answered with ESTALE */
     uint32_t pid;
     uint64_t at_ns;
 };
@@ -385,8 +385,10 @@ FIBER int on_fallocate(struct request_in *in);
 FIBER int on_lseek(struct request_in *in);
 FIBER int on_copy_range(struct request_in *in);
 
-/* Was this thread told ESTALE by an open just now? Then its look-ups should keep a descriptor of what they find: 0, or
- * -ESTALE when that is gone already. */
+/* The thread is told ESTALE: it walks the path again, if it has not done so yet. */
+void note_stale(struct request_in *in);
+/* Was this thread told ESTALE just now? Then its look-ups should keep a descriptor of what they find: 0, or -ESTALE when
+ * that is gone already. */
 bool is_walking_again(struct request_in *in);
 FIBER int keep_spare(struct request_in *in, struct node *node);
 /* What the graph opens a file with. */

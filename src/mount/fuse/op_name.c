@@ -53,6 +53,8 @@ static FIBER int look_up_to_open(struct request_in *in, const char *name, struct
     for (int tries = 0; tries < 10 && result == -ESTALE; tries++) {
         reply_done(r);
         result = ask_lookup(in, name, r);
+        if (result == -ESTALE)
+            continue;
         if (result < 0 || !S_ISREG(r->stat.mode))
             return result;
         struct node *node = node_get(in->m, &r->stat);

@@ -93,9 +93,10 @@ static FIBER int open_inode(struct request_in *in, struct node *node, uint32_t f
     return 0;
 }
 
-/* A name that others replace all the time is replaced between look-up and open as well. The kernel walks the path again
- * after the first ESTALE, but only once; on a local disk the caller would not notice. So the look-up of that second walk
- * (keep_spare) leaves a descriptor with the node, and its open takes it. */
+/* A name that others replace all the time is replaced between look-up, check of attributes and open as well. The kernel
+ * walks the path again after the first ESTALE, but only once; on a local disk the caller would not notice. So the
+ * look-up of that second walk (keep_spare) leaves a descriptor with the node: the attributes are asked for by it, and
+ * the open takes it. */
 static struct stale *stale_of(struct request_in *in)
 {
     return &in->m->stale[in->head.pid % ARRAY_SIZE(in->m->stale)];
@@ -132,13 +133,16 @@ FIBER int keep_spare(struct request_in *in, struct node *node)
     return 0;
 }
 
+void note_stale(struct request_in *in)
+{
+    *stale_of(in) = (struct stale) { .pid = in->head.pid, .at_ns = env_now_ns(in->m->env) };
+}
+
 /* Several threads may have found the same file: each gets the descriptor. */
 static int use_spare(struct request_in *in, struct node *node, struct fd **ret_fd)
 {
-    if (!node->spare || node->spare->inode != node_inode(in->m, node)) {
-        *stale_of(in) = (struct stale) { .pid = in->head.pid, .at_ns = env_now_ns(in->m->env) };
+    if (!node->spare || node->spare->inode != node_inode(in->m, node))
         return -ESTALE;
-    }
     in->m->count.retries++;
     *ret_fd = fd_ref(node->spare);
     return 0;

@@ -286,6 +286,56 @@ KERNEL_TEST(attributes_of_a_gone_gfid_are_estale)
     assert_int_equal(-ESTALE, ASK(k, .opcode = FUSE_GETATTR, .nodeid = id, ARGS(args)));
 }
 
+static int stat_of_what_is_open(struct leaf *leaf, struct call *call UNUSED, const struct request *q, struct reply *r)
+{
+    if (!q->fd)
+        return -ESTALE;
+    r->stat = leaf->stat;
+    return 0;
+}
+
+/* The thread was told ESTALE and walks the path again: what it finds now goes, too, before it is opened. */
+static FIBER void walk_again(struct test *t, struct kernel *k, uint64_t id)
+{
+    struct fuse_getattr_in args = { 0 };
+
+    leaf_fail(t->leaf, OP_LOOKUP, ESTALE, 4);
+    assert_int_equal(id, look_up(k, "a"));
+    leaf_fail(t->leaf, OP_OPEN, ESTALE, 0);
+    t->leaf->answers[OP_STAT] = stat_of_what_is_open;
+    assert_int_equal(0, ASK(k, .opcode = FUSE_GETATTR, .nodeid = id, ARGS(args)));
+    release(k, id, open_file(k, id, O_RDONLY, NULL));
+}
+
+KERNEL_TEST(second_walk_after_a_stale_open_succeeds_whatever_is_replaced)
+{
+    struct fuse_open_in args = { .flags = O_RDONLY };
+    uint64_t id = look_up(k, "a");
+
+    leaf_fail(t->leaf, OP_OPEN, ESTALE, 1);
+    assert_int_equal(-ESTALE, ASK(k, .opcode = FUSE_OPEN, .nodeid = id, ARGS(args)));
+    walk_again(t, k, id);
+}
+
+KERNEL_TEST(second_walk_after_stale_attributes_succeeds_whatever_is_replaced)
+{
+    struct fuse_getattr_in args = { 0 };
+    uint64_t id = look_up(k, "a");
+
+    leaf_fail(t->leaf, OP_STAT, ESTALE, 1);
+    assert_int_equal(-ESTALE, ASK(k, .opcode = FUSE_GETATTR, .nodeid = id, ARGS(args)));
+    walk_again(t, k, id);
+}
+
+KERNEL_TEST(second_walk_after_a_stale_lookup_succeeds_whatever_is_replaced)
+{
+    uint64_t id = look_up(k, "a");
+
+    leaf_fail(t->leaf, OP_LOOKUP, ESTALE, 2);
+    assert_int_equal(-ESTALE, ASK(k, .opcode = FUSE_LOOKUP, NAME("a")));
+    walk_again(t, k, id);
+}
+
 static FIBER void write_and_check(struct test *t, struct kernel *k, size_t bytes)
 {
     uint64_t id = look_up(k, "a"), fh = open_file(k, id, O_WRONLY, NULL);
@@ -621,6 +671,9 @@ int main(void)
         cmocka_unit_test(errors_the_kernel_cannot_take_are_changed),
         cmocka_unit_test(attributes_come_from_an_open_descriptor_first),
         cmocka_unit_test(attributes_of_a_gone_gfid_are_estale),
+        cmocka_unit_test(second_walk_after_a_stale_open_succeeds_whatever_is_replaced),
+        cmocka_unit_test(second_walk_after_stale_attributes_succeeds_whatever_is_replaced),
+        cmocka_unit_test(second_walk_after_a_stale_lookup_succeeds_whatever_is_replaced),
         cmocka_unit_test(small_write_arrives),
         cmocka_unit_test(large_write_arrives),
         cmocka_unit_test(write_whose_size_does_not_fit_its_data_is_refused),
