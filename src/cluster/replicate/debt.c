@@ -2,7 +2,8 @@
  *
  * A session ends without quorum while a child whose connection broke may have lost what it had answered (a brick that
  * lost power). We alone know; so we remember, and record it as soon as enough children are back. A client that dies
- * before leaves only the marks.
+ * before leaves only the marks. The marks stay for heal to take off: it may have done so before we come to it, and then
+ * what we took off would be those of somebody else.
  */
 #include "cluster/replicate/replicate_internal.h"
 #include "core/mem.h"
@@ -14,7 +15,6 @@ struct debt {
     struct inode *inode;
     enum change change;
     uint32_t lost;
-    uint32_t marks[CHILDREN_MAX]; /* of ours, left on the bricks */
 };
 
 static void debt_free(struct replicate *s, struct debt *d)
@@ -54,7 +54,6 @@ void debt_add(struct session *session, uint32_t lost)
         return;
     }
     d->lost |= lost;
-    for_each_child(i, session->marked) d->marks[i] += session->marks[i];
 }
 
 static FIBER int pay(struct translator *me, const struct debt *d)
@@ -68,7 +67,7 @@ static FIBER int pay(struct translator *me, const struct debt *d)
     txn = txn_new(me, &call, &nothing, d->change);
     if (txn) {
         txn_claim(txn, d->inode, d->change);
-        r = txn_record(txn, d->lost, d->marks);
+        r = txn_record(txn, d->lost);
     }
     txn_free(txn);
     call_done(&call);

@@ -412,9 +412,9 @@ struct txn {
     struct call own;   /* same identity; not cancelled once begun */
     const struct request *q;
     enum change change;
-    bool is_idempotent;         /* may be repeated, so may ride */
-    const uint32_t *debt_marks; /* not NULL: only records; by child, marks that go when it is done (debt.c) */
-    bool makes_inode;           /* q->inode is new */
+    bool is_idempotent; /* may be repeated, so may ride */
+    bool is_debt;       /* only records (debt.c) */
+    bool makes_inode;   /* q->inode is new */
     struct claim claim[CLAIMS_MAX];
     unsigned claim_count;
     struct dict *ending[CLAIMS_MAX]; /* takes the marks off an inode that goes; by claim */
@@ -428,7 +428,7 @@ struct txn {
 /* Runs the change described by q and the claims; the reply of one good child lands in r. */
 FIBER int txn_run(struct txn *txn, struct reply *r);
 /* Joins the sessions, changes nothing, and records that `missed` are behind. */
-FIBER int txn_record(struct txn *txn, uint32_t missed, const uint32_t *marks);
+FIBER int txn_record(struct txn *txn, uint32_t missed);
 /* On the heap: it is large. */
 struct txn *txn_new(struct translator *me, struct call *call, const struct request *q, enum change change);
 void txn_free(struct txn *txn);

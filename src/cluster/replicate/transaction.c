@@ -521,7 +521,7 @@ static void note_missed(struct txn *txn, uint32_t missed, bool is_blamed)
  * may be asked alone the witness has to know. */
 static FIBER bool is_enough(struct txn *txn, uint32_t recorded, uint32_t missed)
 {
-    bool is_debt = txn->debt_marks && !replicate_of(txn->me)->witness;
+    bool is_debt = txn->is_debt && !replicate_of(txn->me)->witness;
 
     return witness_cover(txn->me, is_debt ? recorded | missed : recorded) == 0;
 }
@@ -553,14 +553,14 @@ static FIBER int record_missed(struct txn *txn, uint32_t missed)
 {
     uint32_t good = good_of(txn);
     struct session *session = txn->claim[0].session;
-    bool is_shared = txn->change != CHANGE_ENTRY && !txn->debt_marks;
+    bool is_shared = txn->change != CHANGE_ENTRY && !txn->is_debt;
     int r;
 
     note_missed(txn, missed, false);
     /* Changes that run at the same time have the same to record: once is enough. */
     while (is_shared && (session->recording & missed) && !is_recorded(txn, missed))
         (void)waitq_wait(&session->waiting, NULL); /* woken when the record is written */
-    if (!missed || (!txn->debt_marks && is_recorded(txn, missed)))
+    if (!missed || (!txn->is_debt && is_recorded(txn, missed)))
         return 0;
     replicate_of(txn->me)->blames++;
     if (!is_shared)
@@ -663,26 +663,19 @@ FIBER int txn_run(struct txn *txn, struct reply *r)
     return result;
 }
 
-FIBER int txn_record(struct txn *txn, uint32_t missed, const uint32_t *marks)
+FIBER int txn_record(struct txn *txn, uint32_t missed)
 {
-    struct session *session;
     int result = children_admit(txn->me);
 
     if (result == 0)
         result = join_all(txn);
     if (result < 0)
         return result;
-    session = txn->claim[0].session;
-    txn->debt_marks = marks;
+    txn->is_debt = true;
     txn->ok = targets_of(txn) & ~missed;
     result = children_quorum(txn->me, txn->ok | missed) < 0 || !(txn->ok & good_of(txn)) ? -ENOTCONN : 0;
     if (result == 0)
         result = record_missed(txn, missed);
-    for_each_child(i, txn->ok)
-    {
-        if (result == 0)
-            session->marks[i] += marks[i]; /* go when the session closes */
-    }
     leave_all(txn);
     return result;
 }
