@@ -1,7 +1,7 @@
 /* mortarfs - runs one graph: a mount, a brick or a heal daemon. */
 #include "core/mem.h"
 #include "mortarfs/cmdline.h"
-#include "mortarfs/daemon.h"
+#include "core/daemon.h"
 #include "mortarfs/process.h"
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "mortarfs/cmdline.h"
-#include "mortarfs/daemon.h"
+#include "core/daemon.h"
 
 /* Runs until told to stop; returns the exit code. Failures of the start go to `link`, later ones to the log. */
 int process_run(struct cmdline *c, struct log *log, struct daemon_link *link);

@@ -10,6 +10,7 @@ enum rpc_program {
     /* Ours: what we say to our own kind beyond GlusterFS's programs. Found by the ordinary version dump. The number
      * lies in the range RFC 5531 leaves to users (0x20000000..0x3fffffff); the low half spells "MT". */
     PROGRAM_MORTAR = 0x20004d54,
+    PROGRAM_MGMT = 0x20004d55, /* ours: what the command asks a management daemon (docs/management.md) */
 };
 
 enum {
@@ -19,6 +20,7 @@ enum {
     CALLBACK_VERSION = 1,
     FOPS_VERSION = 400,
     MORTAR_PROGRAM_VERSION = 1,
+    MGMT_VERSION = 1,
 };
 
 enum { DUMP_NULL = 0, DUMP_DUMP = 1, DUMP_PING = 2 };
@@ -30,6 +32,7 @@ enum {
     HANDSHAKE_SET_LK_VER = 4
 };
 enum { PORTMAP_NULL = 0, PORTMAP_PORTBYBRICK = 1, PORTMAP_SIGNIN = 4, PORTMAP_SIGNOUT = 5 };
+enum { MGMT_NULL = 0, MGMT_COMMAND = 1 };
 enum { MORTAR_NULL = 0, MORTAR_COMPOUND = 1, MORTAR_INVALIDATE = 2, MORTAR_HEAL_NEEDED = 3, MORTAR_CONTROL = 4 };
 
 enum callback_proc {

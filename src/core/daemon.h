@@ -1,4 +1,4 @@
-/* mortarfs/daemon.h - going into the background, and telling whoever started us how it went.
+/* core/daemon.h - going into the background, and telling whoever started us how it went.
  *
  * The parent waits until the child says that it works (daemon_ready) or why it does not (daemon_failed), and exits with
  * 0 or 1. If the child dies without a word, the parent says that.

@@ -1,4 +1,4 @@
-#include "mortarfs/daemon.h"
+#include "core/daemon.h"
 #include <execinfo.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,0 +1,115 @@
+/* Groups of options: what GlusterFS ships as files. A file of the same name in the work folder comes first. */
+#include "mgmt/groups.h"
+
+static const struct {
+    const char *name, *text;
+} groups[] = {
+    { "virt", "performance.quick-read=off\n"
+              "performance.read-ahead=off\n"
+              "performance.io-cache=off\n"
+              "performance.low-prio-threads=32\n"
+              "network.remote-dio=disable\n"
+              "performance.strict-o-direct=on\n"
+              "cluster.eager-lock=enable\n"
+              "cluster.quorum-type=auto\n"
+              "cluster.server-quorum-type=server\n"
+              "cluster.data-self-heal-algorithm=full\n"
+              "cluster.locking-scheme=granular\n"
+              "cluster.shd-max-threads=8\n"
+              "cluster.shd-wait-qlength=10000\n"
+              "features.shard=on\n"
+              "user.cifs=off\n"
+              "cluster.choose-local=off\n"
+              "client.event-threads=4\n"
+              "server.event-threads=4\n"
+              "performance.client-io-threads=on\n"
+              "network.ping-timeout=20\n"
+              "server.tcp-user-timeout=20\n"
+              "server.keepalive-time=10\n"
+              "server.keepalive-interval=2\n"
+              "server.keepalive-count=5\n"
+              "cluster.lookup-optimize=off\n" },
+    { "metadata-cache", "features.cache-invalidation=on\n"
+                        "features.cache-invalidation-timeout=600\n"
+                        "performance.stat-prefetch=on\n"
+                        "performance.cache-invalidation=on\n"
+                        "performance.md-cache-timeout=600\n"
+                        "network.inode-lru-limit=200000\n" },
+    { "nl-cache", "features.cache-invalidation=on\n"
+                  "features.cache-invalidation-timeout=600\n"
+                  "performance.nl-cache=on\n"
+                  "performance.nl-cache-timeout=600\n"
+                  "network.inode-lru-limit=200000\n" },
+    { "samba", "features.cache-invalidation=on\n"
+               "features.cache-invalidation-timeout=600\n"
+               "performance.cache-samba-metadata=on\n"
+               "performance.stat-prefetch=on\n"
+               "performance.cache-invalidation=on\n"
+               "performance.md-cache-timeout=600\n"
+               "network.inode-lru-limit=200000\n"
+               "performance.nl-cache=on\n"
+               "performance.nl-cache-timeout=600\n"
+               "performance.readdir-ahead=on\n"
+               "performance.parallel-readdir=on\n"
+               "performance.write-behind=off\n" },
+    { "db-workload", "performance.open-behind=on\n"
+                     "performance.write-behind=off\n"
+                     "performance.stat-prefetch=off\n"
+                     "performance.quick-read=off\n"
+                     "performance.strict-o-direct=on\n"
+                     "performance.read-ahead=off\n"
+                     "performance.io-cache=off\n"
+                     "performance.readdir-ahead=off\n"
+                     "performance.client-io-threads=on\n"
+                     "server.event-threads=4\n"
+                     "client.event-threads=4\n"
+                     "performance.read-after-open=yes\n" },
+    { "gluster-block", "performance.quick-read=off\n"
+                       "performance.read-ahead=off\n"
+                       "performance.io-cache=off\n"
+                       "performance.stat-prefetch=off\n"
+                       "performance.open-behind=off\n"
+                       "performance.readdir-ahead=off\n"
+                       "performance.strict-o-direct=on\n"
+                       "performance.client-io-threads=on\n"
+                       "performance.io-thread-count=32\n"
+                       "performance.high-prio-threads=32\n"
+                       "performance.normal-prio-threads=32\n"
+                       "performance.low-prio-threads=32\n"
+                       "performance.least-prio-threads=4\n"
+                       "client.event-threads=8\n"
+                       "server.event-threads=8\n"
+                       "network.remote-dio=disable\n"
+                       "cluster.eager-lock=enable\n"
+                       "cluster.quorum-type=auto\n"
+                       "cluster.data-self-heal-algorithm=full\n"
+                       "cluster.locking-scheme=granular\n"
+                       "cluster.shd-max-threads=8\n"
+                       "cluster.shd-wait-qlength=10000\n"
+                       "features.shard=on\n"
+                       "features.shard-block-size=64MB\n"
+                       "user.cifs=off\n"
+                       "server.allow-insecure=on\n"
+                       "cluster.choose-local=off\n"
+                       "cluster.lookup-optimize=off\n" },
+    { "distributed-virt", "performance.quick-read=off\n"
+                          "performance.read-ahead=off\n"
+                          "performance.io-cache=off\n"
+                          "performance.low-prio-threads=32\n"
+                          "network.remote-dio=enable\n"
+                          "features.shard=on\n"
+                          "user.cifs=off\n"
+                          "client.event-threads=4\n"
+                          "server.event-threads=4\n"
+                          "performance.client-io-threads=on\n"
+                          "cluster.lookup-optimize=off\n" },
+};
+
+const char *group_text(const char *name)
+{
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+        if (strcmp(groups[i].name, name) == 0)
+            return groups[i].text;
+    }
+    return NULL;
+}
