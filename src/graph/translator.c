@@ -243,6 +243,13 @@ FIBER int default_compound(struct translator *me, struct call *call, const struc
     return 0;
 }
 
+bool translator_lease(struct translator *me, struct inode *inode, struct lease *ret_lease)
+{
+    while (!me->class->lease && me->child_count == 1)
+        me = me->children[0];
+    return me->class->lease && me->class->lease(me, inode, ret_lease);
+}
+
 /* ---- short forms ---- */
 
 FIBER int child_lookup(struct translator *me, unsigned child, struct call *call, struct inode *inode,

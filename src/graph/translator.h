@@ -328,6 +328,9 @@ struct active_lock {
 
 struct reply {
     int ret; /* what the operation returned; set by child_call */
+    /* When the question left this process, the last of several; 0 = not known, or not one that gives leases. What the
+     * reply says is still so as long as there is a lease since then or before, if no EVENT_INVALIDATE came meanwhile. */
+    uint64_t asked_ns;
     struct iatt stat, pre, post, pre2, post2;
     struct dict *xdata;
     struct dict *xattrs;
@@ -408,7 +411,8 @@ enum event_kind {
     EVENT_CHILD_UP,           /* the translator that sends it can serve (again) */
     EVENT_CHILD_DOWN,         /* it cannot */
     EVENT_CHILD_TRYING,       /* it does not know yet, but has tried once and failed (mounts stop waiting for it) */
-    EVENT_INVALIDATE,         /* upcall: attributes, data or entries of gfid changed elsewhere */
+    EVENT_INVALIDATE,         /* upcall: attributes, data or entries of gfid changed elsewhere; of the null gfid: of
+                                 anything may have, while a brick was away */
     EVENT_INODELK_CONTENTION, /* somebody waits for an inode lock that this client holds */
     EVENT_ENTRYLK_CONTENTION,
     EVENT_AUTH_FAILED,    /* the brick refused us; text says why */
@@ -462,6 +466,20 @@ struct event {
  * may come between init and start. A leaf without a start function is announced as up by graph_start(). */
 void notify_parents(struct translator *me, const struct event *event);
 
+/* ---- leases ---- */
+
+/* A promise of the bricks: nobody else has changed attributes, data or (of a directory) names of the inode since
+ * since_ns, and before such a change is answered EVENT_INVALIDATE will have come, and with it the end of the lease. It
+ * holds while env_now_ns() < until_ns; who gives away what it knows (to the kernel's caches) gives that time with it. */
+struct lease {
+    uint64_t since_ns, until_ns;
+};
+
+/* Is there one now? Asks nobody and never suspends. What was learnt from a question that began at or after since_ns is
+ * still so, but for changes made through this graph. A translator without a word of its own hands the question to its
+ * only child. ret_lease is written on success only. */
+bool translator_lease(struct translator *me, struct inode *inode, struct lease *ret_lease);
+
 /* ---- classes and instances ---- */
 
 struct translator_class {
@@ -492,6 +510,8 @@ struct translator_class {
     void (*fd_release)(struct translator *me, struct fd *fd, void *ctx);
     /* A client's connection is gone (bricks): drop its locks and the like. Called on every translator of the brick. */
     void (*client_gone)(struct translator *me, struct client *client);
+    /* translator_lease(). Missing: what the only child says; with several children there is none. */
+    bool (*lease)(struct translator *me, struct inode *inode, struct lease *ret_lease);
     /* Adds key=value lines to a statedump section. */
     void (*dump)(struct translator *me, struct dump *out);
 };

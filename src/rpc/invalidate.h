@@ -6,12 +6,22 @@
  *
  * The brick sends it to clients that said INVALIDATE_KEY in SETVOLUME and were told of the object within
  * INVALIDATE_LEASE_S or have it open, and answers the one that made the change after their replies. It waits
- * INVALIDATE_WAIT_MS at most; who is late is not waited for again until it has answered. An INVALIDATE that comes before
- * the answer of an operation is younger than that answer: the client must not keep what the answer says.
+ * INVALIDATE_WAIT_MS at most. Who is late is told all the same, but not waited for again until it has answered. An
+ * INVALIDATE that comes before the answer of an operation is younger than that answer: the client must not keep what the
+ * answer says.
+ *
+ * So a client that was told of an object holds a lease on it, under these conditions:
+ *   - the question that told it began less than INVALIDATE_LEASE_S ago, on this connection;
+ *   - no INVALIDATE of the object came since;
+ *   - the brick can reach it: it has answered a question that began less than INVALIDATE_WAIT_MS ago, and every
+ *     INVALIDATE that came had been answered before that question was sent.
  */
 #pragma once
 
-#define INVALIDATE_KEY     "mortar-invalidate"
-#define INVALIDATE_MAX     4096
-#define INVALIDATE_LEASE_S 60
-#define INVALIDATE_WAIT_MS 1000
+#define INVALIDATE_KEY             "mortar-invalidate"
+#define INVALIDATE_MAX             4096
+#define INVALIDATE_LEASE_S         60
+#define INVALIDATE_WAIT_MS         1000
+/* What clients leave of both times: clocks of two machines differ in speed, and what runs takes its time. */
+#define INVALIDATE_LEASE_MARGIN_MS 1000
+#define INVALIDATE_WAIT_MARGIN_MS  100

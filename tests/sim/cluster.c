@@ -26,6 +26,7 @@ const char *const sabotage_names[SABOTAGE_COUNT] = {
     [SABOTAGE_NO_DIRTY] = "no-dirty",
     [SABOTAGE_SERVE_STALE] = "serve-stale",
     [SABOTAGE_NO_WITNESS] = "no-witness",
+    [SABOTAGE_FALSE_LEASE] = "false-lease",
     [SABOTAGE_NO_SYNC] = "no-sync",
     [SABOTAGE_WRONG_SOURCE] = "wrong-source",
     [SABOTAGE_NO_NEW_MARKS] = "no-new-marks",

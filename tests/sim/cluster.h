@@ -19,6 +19,7 @@ enum sabotage {
     SABOTAGE_NO_DIRTY,    /* dirty and pending marks never reach the disk */
     SABOTAGE_SERVE_STALE, /* what bricks blame is hidden from readers */
     SABOTAGE_NO_WITNESS,  /* the witness answers that it has blamed a brick, and has not */
+    SABOTAGE_FALSE_LEASE, /* leases that nothing ends */
     /* of heal daemons */
     SABOTAGE_NO_SYNC,      /* healed data is not synced before the counters go */
     SABOTAGE_WRONG_SOURCE, /* what two bricks blame on each other is exchanged */

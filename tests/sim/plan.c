@@ -168,13 +168,14 @@ static void print_replay(const char *program, const struct plan *p, uint64_t see
 }
 
 struct sum {
-    uint64_t ops, failed, checks, heal_ms_max;
+    uint64_t ops, failed, checks, kept_reads, heal_ms_max;
     unsigned bad, splits;
 };
 
 static void add(struct sum *sum, const struct result *r)
 {
     sum->checks += r->checks;
+    sum->kept_reads += r->stats.kept_reads;
     sum->ops += r->stats.ops;
     sum->failed += r->stats.failed;
     sum->splits += r->splits;
@@ -199,9 +200,11 @@ static bool run(const char *program, const struct plan *plan, struct seeds seeds
             break;
     }
     bool ok = plan->config.sabotage ? sum.bad > 0 : sum.bad == 0;
-    printf("%sok %u - %s, seeds %llu-%llu: %llu operations (%llu failed), %llu checks, %u bad seeds", ok ? "" : "not ",
-           number, plan->name, (unsigned long long)seeds.first, (unsigned long long)seeds.last,
-           (unsigned long long)sum.ops, (unsigned long long)sum.failed, (unsigned long long)sum.checks, sum.bad);
+    printf(
+        "%sok %u - %s, seeds %llu-%llu: %llu operations (%llu failed), %llu checks (%llu of what was kept), %u bad seeds",
+        ok ? "" : "not ", number, plan->name, (unsigned long long)seeds.first, (unsigned long long)seeds.last,
+        (unsigned long long)sum.ops, (unsigned long long)sum.failed, (unsigned long long)sum.checks,
+        (unsigned long long)sum.kept_reads, sum.bad);
     if (plan->config.has_healers)
         printf(", healed within %llu s, %u split brains", (unsigned long long)sum.heal_ms_max / 1000, sum.splits);
     printf("\n");

@@ -55,6 +55,11 @@ static const struct plan plans[] = {
       .victim = 1,
       .kills_clients = true,
       .ops = 40 },
+    { .name = "a cache that is not told of changes is noticed",
+      .config = { .bricks = 2, .clients = 2, .quorum = "none", .sabotage = SABOTAGE_FALSE_LEASE },
+      .victim = 1,
+      .kills_clients = true,
+      .ops = 40 },
 };
 
 int main(int argc, char **argv)

@@ -4,6 +4,7 @@
  *   no-dirty: counters are never written: an xattrop that adds to them is answered as if it had been done.
  *   serve-stale: what bricks say about each other is hidden: replies to lookups and stats carry no counters.
  *   no-witness: nothing, here; the one in front of the witness plays no-dirty.
+ *   false-lease: a lease lasts for ever.
  * In heal daemons:
  *   no-sync: fsync is answered and not done, so counters go before the healed data is safe.
  *   wrong-source: in answers and in changes of counters the first two bricks are exchanged.
@@ -16,8 +17,8 @@ struct saboteur {
     uint32_t mode; /* enum sabotage */
 };
 
-static const char *const modes[] = { "none",         "no-dirty",     "serve-stale",  "no-witness", "no-sync",
-                                     "wrong-source", "no-new-marks", "early-unlock", NULL };
+static const char *const modes[] = { "none",    "no-dirty",     "serve-stale",  "no-witness",   "false-lease",
+                                     "no-sync", "wrong-source", "no-new-marks", "early-unlock", NULL };
 static_assert(ARRAY_SIZE(modes) == SABOTAGE_COUNT + 1, "one name per enum sabotage");
 static const struct option saboteur_options[] = { OPT_ENUM("mode", struct saboteur, mode, modes, .def = "none"),
                                                   OPT_END };
@@ -124,12 +125,21 @@ static FIBER int saboteur_lock(struct translator *me, struct call *call, const s
     return child_call(me, 0, call, &unlock, NULL);
 }
 
+static bool saboteur_lease(struct translator *me, struct inode *inode, struct lease *ret_lease)
+{
+    if (!is_mode(me, SABOTAGE_FALSE_LEASE))
+        return translator_lease(me->children[0], inode, ret_lease);
+    *ret_lease = (struct lease) { 1, UINT64_MAX };
+    return true;
+}
+
 const struct translator_class saboteur_class = {
     .type = "sim/saboteur",
     .state_size = sizeof(struct saboteur),
     .options = saboteur_options,
     .children_min = 1,
     .children_max = 1,
+    .lease = saboteur_lease,
     .ops = {
         [OP_XATTROP] = saboteur_xattrop,
         [OP_LOOKUP] = saboteur_look,

@@ -29,6 +29,12 @@ FIBER int actor_ask(struct actor *a, struct request *q, struct reply *r)
     return ret;
 }
 
+static bool is_leased(struct actor *a, struct inode *inode, const struct kept *k)
+{
+    struct lease lease;
+    return k->asked_ns && translator_lease(a->graph->root, inode, &lease) && lease.since_ns <= k->asked_ns;
+}
+
 void actor_say(const struct actor *a, const char *what, unsigned x, unsigned y, uint32_t version, int ret)
 {
     if (a->w->cluster->config.verbose)
@@ -87,6 +93,7 @@ FIBER void write_block(struct actor *a, unsigned file, unsigned index)
                          .offset = block_offset(file, index),
                          .data = data,
                          .size = MODEL_BLOCK };
+    a->blocks[file][index].asked_ns = 0;
     int ret = actor_ask(a, &q, r);
     actor_say(a, "write", file, index, version, ret);
     if (actor_is_dead(a))
@@ -117,6 +124,8 @@ FIBER void read_block(struct actor *a, unsigned file, unsigned index)
     if (r->data)
         memcpy(seen, r->data->data, MIN(r->data->size, (size_t)MODEL_BLOCK));
     a->w->stats.reads++;
+    a->blocks[file][index].asked_ns = r->asked_ns;
+    memcpy(a->blocks[file][index].block, seen, MODEL_BLOCK);
     (void)model_check_block(&a->w->model, file, index, seen, acked, a->who);
 }
 
@@ -148,12 +157,13 @@ const char *name_text(unsigned name, char text[static 16])
     return text;
 }
 
-static FIBER int look_up(struct actor *a, unsigned dir, unsigned name, struct gfid *ret_gfid)
+static FIBER int look_up(struct actor *a, unsigned dir, unsigned name, struct gfid *ret_gfid, uint64_t *ret_asked_ns)
 {
     char text[16];
     SCOPED(reply_free) struct reply *r = reply_new();
     struct request q = { .op = OP_LOOKUP, .parent = a->dirs[dir], .name = name_text(name, text) };
     int ret = actor_ask(a, &q, r);
+    *ret_asked_ns = r->asked_ns;
     if (ret >= 0)
         *ret_gfid = r->stat.gfid;
     else if (ret == -ENOENT)
@@ -164,13 +174,16 @@ static FIBER int look_up(struct actor *a, unsigned dir, unsigned name, struct gf
 FIBER void check_name(struct actor *a, unsigned dir, unsigned name)
 {
     uint32_t acked = model_name(&a->w->model, dir, name)->acked;
+    struct kept *k = &a->names[dir][name];
     struct gfid seen;
-    int ret = look_up(a, dir, name, &seen);
+    uint64_t asked_ns;
+    int ret = look_up(a, dir, name, &seen, &asked_ns);
     if (ret < 0)
         actor_failed(a, &a->dirs[dir]->gfid, "lookup of name", dir, name, ret);
     if (ret < 0 || actor_is_dead(a))
         return;
     a->w->stats.reads++;
+    *k = (struct kept) { .asked_ns = asked_ns, .gfid = seen };
     (void)model_check_name(&a->w->model, dir, name, &seen, acked, a->who);
 }
 
@@ -187,6 +200,7 @@ static FIBER void make_name(struct actor *a, unsigned dir, unsigned name, struct
     struct gfid gfid = gfid_random(a->env);
     gfid.bytes[0] = is_link ? TAG_LINK : TAG_FILE;
     uint32_t version = reg_issue_name(reg, &gfid);
+    a->names[dir][name].asked_ns = 0;
     SCOPED(inode_unref) struct inode *inode = inode_table_get(a->graph, &gfid, is_link ? S_IFLNK : S_IFREG);
     SCOPED(fd_unref) struct fd *fd = fd_new(inode, O_RDWR, 1000);
     SCOPED(reply_free) struct reply *r = reply_new();
@@ -224,6 +238,7 @@ static FIBER void remove_name(struct actor *a, unsigned dir, unsigned name, stru
     if (actor_is_dead(a))
         return;
     uint32_t version = reg_issue_name(reg, &gfid_null);
+    a->names[dir][name].asked_ns = 0;
     SCOPED(reply_free) struct reply *r = reply_new();
     struct request q = { .op = is_dir ? OP_RMDIR : OP_UNLINK, .parent = a->dirs[dir], .name = name_text(name, text) };
     int ret = actor_ask(a, &q, r);
@@ -247,6 +262,7 @@ static FIBER void rename_name(struct actor *a, unsigned dir, unsigned from, unsi
     if (name_is_present(new) && gfid_equal(&gfid, &new->history[new->acked]))
         return; /* two links of one file: nothing would happen */
     uint32_t version = reg_issue_name(old, &gfid_null), version2 = reg_issue_name(new, &gfid);
+    a->names[dir][from].asked_ns = a->names[dir2][to].asked_ns = 0;
     SCOPED(inode_unref) struct inode *inode = inode_table_get(a->graph, &gfid, 0);
     SCOPED(reply_free) struct reply *r = reply_new();
     struct request q = { .op = OP_RENAME,
@@ -323,8 +339,30 @@ void actor_free(struct actor *a)
     mem_free(a);
 }
 
+/* As a cache above the graph would answer. */
+static void check_kept(struct actor *a)
+{
+    struct model *m = &a->w->model;
+    for (unsigned i = 0; i < SHARED_FILES * BLOCKS; i++) {
+        const struct kept *k = &a->blocks[i / BLOCKS][i % BLOCKS];
+        if (!is_leased(a, a->files[i / BLOCKS], k))
+            continue;
+        a->w->stats.kept_reads++;
+        (void)model_check_block(m, i / BLOCKS, i % BLOCKS, k->block, model_block(m, i / BLOCKS, i % BLOCKS)->acked,
+                                a->who);
+    }
+    for (unsigned i = 0; i < DIRS * NAMES; i++) {
+        const struct kept *k = &a->names[i / NAMES][i % NAMES];
+        if (!is_leased(a, a->dirs[i / NAMES], k))
+            continue;
+        a->w->stats.kept_reads++;
+        (void)model_check_name(m, i / NAMES, i % NAMES, &k->gfid, model_name(m, i / NAMES, i % NAMES)->acked, a->who);
+    }
+}
+
 static FIBER void one_op(struct actor *a)
 {
+    check_kept(a);
     if (a->w->holds_files) {
         hold_op(a);
         return;

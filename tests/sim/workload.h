@@ -9,7 +9,7 @@
 struct life;
 
 struct workload_stats {
-    uint64_t ops, failed, reads, writes, name_changes;
+    uint64_t ops, failed, reads, kept_reads, writes, name_changes;
 };
 
 struct workload {

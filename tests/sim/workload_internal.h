@@ -22,6 +22,13 @@
 /* First byte of a gfid: what kind of inode it is. Of names in a rich workload only. */
 enum { TAG_FILE = 0x0f, TAG_DIR = 0x0d, TAG_LINK = 0x05 };
 
+/* What a client saw, to be believed again for as long as there is a lease on it. */
+struct kept {
+    uint64_t asked_ns; /* 0: nothing */
+    struct gfid gfid;  /* names */
+    uint8_t block[MODEL_BLOCK];
+};
+
 /* Fibers of a process that died must not touch the model any more. */
 struct actor {
     struct workload *w;
@@ -31,6 +38,7 @@ struct actor {
     unsigned index, start;
     struct inode *dirs[DIRS], *files[FILES];
     struct fd *fds[FILES];
+    struct kept blocks[FILES][BLOCKS], names[DIRS][NAMES];
     struct fd *held; /* of a file that somebody may have removed since; NULL: none */
     char who[48];
 };

@@ -183,6 +183,7 @@ FIBER void make_dir(struct actor *a, unsigned dir, unsigned name)
     struct gfid gfid = gfid_random(a->env);
     gfid.bytes[0] = TAG_DIR;
     uint32_t version = reg_issue_name(reg, &gfid);
+    a->names[dir][name].asked_ns = 0;
     SCOPED(inode_unref) struct inode *inode = inode_table_get(a->graph, &gfid, S_IFDIR);
     SCOPED(reply_free) struct reply *r = reply_new();
     struct request q = {
@@ -218,6 +219,7 @@ FIBER void link_name(struct actor *a, unsigned dir, unsigned from, unsigned dir2
     struct gfid gfid = old->history[old->acked];
     bool certain = reg_is_certain(new), present = name_is_present(new);
     uint32_t version = reg_issue_name(new, &gfid);
+    a->names[dir2][to].asked_ns = 0;
     SCOPED(inode_unref) struct inode *inode = inode_table_get(a->graph, &gfid, S_IFREG);
     SCOPED(reply_free) struct reply *r = reply_new();
     struct request q = { .op = OP_LINK, .inode = inode, .parent2 = a->dirs[dir2], .name2 = name_text(to, text) };

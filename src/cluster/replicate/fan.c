@@ -167,3 +167,20 @@ int fan_step(const struct fan *fan, unsigned child, uint32_t step, struct reply 
         *ret_reply = &c->r.steps[step];
     return c->r.steps[step].ret;
 }
+
+uint64_t fan_asked_ns(const struct fan *fan)
+{
+    uint64_t last_ns = 0;
+
+    for_each_child(i, fan->targets)
+    {
+        int ret = fan->list[i].ret;
+
+        if (ret < 0 && ret != -ENOENT)
+            continue;
+        if (fan->list[i].r.asked_ns == 0)
+            return 0;
+        last_ns = MAX(last_ns, fan->list[i].r.asked_ns);
+    }
+    return last_ns;
+}

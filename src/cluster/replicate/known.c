@@ -69,6 +69,7 @@ void known_new(struct translator *me, struct inode *inode, uint32_t children)
     state->known.generation = s->generation;
     state->known.changed_at = ++s->clock;
     state->known.data = state->known.metadata = children & ~s->arbiter;
+    state->known.asked_ns = 0;
     state->known.seen = children;
     state->known.accused = 0;
 }
@@ -224,6 +225,7 @@ void known_judge(struct translator *me, struct inode *inode, const struct testim
         type = iatt_type(&t->fan->list[mask_first(t->ok)].r.stat);
     note_heals(s, t);
     judge(me, inode, t, type, ret);
+    ret->asked_ns = fan_asked_ns(t->fan);
     is_current = t->generation == s->generation && t->asked_at >= state->known.changed_at;
     ret->changed_at = state->known.changed_at;
     ret->generation = is_current && witness_may_tell(me, t->ok) == 0 ? s->generation : 0;
@@ -309,4 +311,52 @@ FIBER int known_get(struct translator *me, struct call *call, struct inode *inod
             return r;
         }
     }
+}
+
+/* ---- leases ---- */
+
+static unsigned youngest(const struct lease *leases, uint32_t held)
+{
+    unsigned last = mask_first(held);
+
+    for_each_child(i, held)
+    {
+        if (leases[i].since_ns > leases[last].since_ns)
+            last = i;
+    }
+    return last;
+}
+
+/* Could the children that are not in `held` change the inode without telling us? With a witness any of them could, also
+ * the one that is stale now: it may be healed and the other one blamed while we do not look. */
+static bool may_change_without(const struct replicate *s, uint32_t held)
+{
+    uint32_t others = s->all & ~held;
+
+    return s->quorum.type == QUORUM_WITNESS ? others != 0 : quorum_may_be_met(&s->quorum, others);
+}
+
+bool known_lease(struct translator *me, struct inode *inode, struct lease *ret_lease)
+{
+    struct replicate *s = replicate_of(me);
+    struct lease leases[CHILDREN_MAX], all = { 0, UINT64_MAX };
+    uint32_t held = 0;
+
+    for_each_child(i, s->up)
+    {
+        if (translator_lease(me->children[i], inode, &leases[i]))
+            held |= bit(i);
+    }
+    if (may_change_without(s, held))
+        return false;
+    /* Those that are not needed do not make it younger. */
+    while (!may_change_without(s, held & ~bit(youngest(leases, held))))
+        held &= ~bit(youngest(leases, held));
+    for_each_child(i, held)
+    {
+        all.since_ns = MAX(all.since_ns, leases[i].since_ns);
+        all.until_ns = MIN(all.until_ns, leases[i].until_ns);
+    }
+    *ret_lease = all;
+    return true;
 }

@@ -204,7 +204,7 @@ static int make_answer(struct look *l, struct reply *r)
     const struct iatt *found = &l->fan->list[mask_first(l->ok)].r.stat;
     SCOPED(inode_unref) struct inode *inode = inode_table_get(l->me->graph, &found->gfid, iatt_type(found));
     struct known known;
-    uint64_t size, blocks;
+    uint64_t size, blocks, asked_ns = fan_asked_ns(l->fan);
     unsigned child;
 
     if (!inode)
@@ -220,6 +220,7 @@ static int make_answer(struct look *l, struct reply *r)
         l->fan->list[child].r.stat.blocks = blocks;
     }
     reply_move(r, &l->fan->list[child].r);
+    r->asked_ns = asked_ns;
     return counters_hide(s, l->q->xdata, &r->xdata);
 }
 

@@ -199,8 +199,12 @@ static FIBER int prove(void *arg)
 static bool needs_proof(struct translator *me, const struct request *q, const struct known *known)
 {
     struct replicate *s = replicate_of(me);
+    struct lease lease;
 
     if (!s->verify_reads || known->is_just_asked || split_brain_is_chosen(me, q->inode))
+        return false;
+    /* Whatever was recorded since we learnt it, we would have been told. */
+    if (known->asked_ns && known_lease(me, q->inode, &lease) && lease.since_ns <= known->asked_ns)
         return false;
     /* Holding the lock, we would know. */
     if (q->op == OP_READ || q->op == OP_SEEK)
@@ -314,6 +318,7 @@ static FIBER int stat_in_two(struct translator *me, struct call *call, const str
     ret = ask_child(me, read_choose(me, call, q->inode, known->data), call, q, data);
     if (ret < 0)
         return ret;
+    r->asked_ns = 0;
     r->stat.size = data->stat.size;
     r->stat.blocks = data->stat.blocks;
     return 0;

@@ -308,6 +308,7 @@ const struct translator_class replicate_class = {
     .fini = replicate_fini,
     .reconfigured = options_changed,
     .notify = children_notify,
+    .lease = known_lease,
     .inode_forget = inode_state_forget,
     .fd_release = fd_state_release,
     .client_gone = held_locks_client_gone,

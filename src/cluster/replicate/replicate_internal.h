@@ -214,6 +214,7 @@ int fan_steps(struct fan *fan, uint32_t count);
 FIBER void fan_run(struct fan *fan);
 uint32_t fan_ok(const struct fan *fan);                      /* targets that succeeded */
 uint32_t fan_failed_with(const struct fan *fan, int result); /* targets that answered this */
+uint64_t fan_asked_ns(const struct fan *fan);               /* reply.asked_ns over the targets that answered */
 int fan_worst(const struct fan *fan);                        /* result_worse over the targets that failed; 0: none */
 /* Result and reply of a step, -ENOTCONN when it did not run. */
 int fan_step(const struct fan *fan, unsigned child, uint32_t step, struct reply **ret_reply);
@@ -232,6 +233,7 @@ struct session;
 struct known {
     uint64_t generation; /* s->generation when learnt; 0: never */
     uint64_t changed_at; /* s->clock when a child was last found bad: questions asked before do not count */
+    uint64_t asked_ns;   /* reply.asked_ns of the answers this was made from; 0: not known */
     uint32_t data;       /* may serve data (of a directory: entries) */
     uint32_t metadata;
     uint32_t seen;        /* answered with success */
@@ -274,6 +276,8 @@ void known_forget(struct translator *me, struct inode *inode);
 /* Up-to-date knowledge, asking all children if need be. 0, -ENOTCONN (too few answer), or what they answered. */
 FIBER int known_get(struct translator *me, struct call *call, struct inode *inode, struct fd *fd, bool ask_again,
                     struct known *ret);
+/* translator_lease(): so many children have promised it that no quorum can pass us by. */
+bool known_lease(struct translator *me, struct inode *inode, struct lease *ret_lease);
 /* Nobody may serve this: -EIO (split brain, logged with what the copies look like and how to end it) or -ENOTCONN (the
  * good copy is out of reach). In split_brain.c. */
 FIBER int known_none(struct translator *me, struct call *call, struct inode *inode, const struct known *known,

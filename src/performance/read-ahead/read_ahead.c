@@ -474,11 +474,18 @@ static FIBER void read_ahead_stop(struct translator *me)
         (void)waitq_wait(&s->idle, NULL); /* reads end by themselves */
 }
 
+static void invalidate_each(struct inode *inode, void *arg)
+{
+    invalidate(arg, inode);
+}
+
 static void read_ahead_notify(struct translator *me, unsigned child UNUSED, const struct event *event)
 {
     if (event->kind == EVENT_INVALIDATE) {
         SCOPED(inode_unref) struct inode *inode = inode_table_find(me->graph, &event->gfid);
         invalidate(me, inode);
+        if (gfid_is_null(&event->gfid))
+            inode_table_each(me->graph, invalidate_each, me);
     }
     notify_parents(me, event);
 }

@@ -47,8 +47,10 @@ static void invalidation(struct remote *s, struct xdr_in *in)
     iatt_from_wire(&parent_stat, &w.parent_stat);
     get_xdata(w.xdata.xdata_val, w.xdata.xdata_len, &xdata);
     e.xdata = xdata;
-    if (gfid_parse(w.gfid, &e.gfid) == 0)
+    if (gfid_parse(w.gfid, &e.gfid) == 0) {
+        remote_lease_broken(s, &e.gfid);
         notify_parents(s->me, &e);
+    }
     RPCGEN_FREE(wire_cache_invalidation, &w);
 }
 
@@ -101,7 +103,17 @@ static void child_changed(struct remote *s, bool is_up)
 struct held {
     struct rpc_incoming *in;
     struct event_hold hold;
+    struct env *env;
+    struct reach *reach; /* a reference */
 };
+
+static void held_done(struct held *h)
+{
+    h->reach->unanswered--;
+    h->reach->answered_ns = env_now_ns(h->env);
+    reach_unref(h->reach);
+    mem_free(h);
+}
 
 /* Answers once everything above has let go of what it knew. */
 static FIBER void answer_when_released(void *arg)
@@ -114,7 +126,7 @@ static FIBER void answer_when_released(void *arg)
     rpc_reply_begin(h->in, &o, 64);
     xdr_put_u32(&o, 0);
     rpc_reply_send(h->in, &o);
-    mem_free(h);
+    held_done(h);
 }
 
 /* rpc/invalidate.h. The events go up now, in the order of the connection, so that answers that came before are known to
@@ -124,12 +136,16 @@ static void invalidated_by_brick(struct remote *s, struct rpc_incoming *in)
     struct held *h = NEW(struct held);
     uint32_t count = xdr_get_u32(&in->body);
 
-    if (!h || count > INVALIDATE_MAX) {
+    if (!h || !s->reach || count > INVALIDATE_MAX) {
         mem_free(h);
         rpc_reply_error(in, RPC_ACCEPT_GARBAGE);
         return;
     }
     h->in = in;
+    h->env = s->me->env;
+    h->reach = reach_ref(s->reach); /* INVALIDATE comes after SETVOLUME only */
+    h->reach->unanswered++;
+    h->reach->proven_ns = 0;
     waitq_init(&h->hold.released);
     for (uint32_t i = 0; i < count && !in->body.failed; i++) {
         struct event e = { .kind = EVENT_INVALIDATE, .hold = &h->hold };
@@ -137,13 +153,15 @@ static void invalidated_by_brick(struct remote *s, struct rpc_incoming *in)
         xdr_get_gfid(&in->body, &e.gfid);
         const char *name = xdr_get_string(&in->body, 255);
         e.name = name[0] ? name : NULL;
-        if (!in->body.failed)
-            notify_parents(s->me, &e);
+        if (in->body.failed)
+            break;
+        remote_lease_broken(s, &e.gfid);
+        notify_parents(s->me, &e);
     }
     if (fiber_spawn(s->me->env, "invalidated", answer_when_released, h) < 0) {
         assert(h->hold.count == 0 || !"out of memory while others hold an event");
         rpc_reply_error(in, RPC_ACCEPT_SYSTEM);
-        mem_free(h);
+        held_done(h);
     }
 }
 

@@ -119,6 +119,13 @@ static FIBER void remote_stop(struct translator *me)
         (void)waitq_wait(&s->stopped, NULL); /* woken by the end of remote_run() */
 }
 
+static void remote_fini(struct translator *me)
+{
+    struct remote *s = me->state;
+
+    reach_unref(take(s->reach));
+}
+
 static void remote_reconfigured(struct translator *me)
 {
     struct remote *s = me->state;
@@ -162,6 +169,7 @@ static void remote_dump(struct translator *me, struct dump *out)
     dump_printf(out, "connects", "%llu", (unsigned long long)s->connects);
     dump_printf(out, "failed-connects", "%llu", (unsigned long long)s->failures);
     dump_printf(out, "own-program", "%d", s->speaks_mortar);
+    dump_printf(out, "leases-broken", "%llu", (unsigned long long)s->leases_broken);
     if (!s->peer)
         return;
     dump_printf(out, "peer", "%s", stream_peer_name(s->peer->stream));
@@ -180,7 +188,10 @@ const struct translator_class client_class = {
     .init = remote_init,
     .start = remote_start,
     .stop = remote_stop,
+    .fini = remote_fini,
     .reconfigured = remote_reconfigured,
+    .inode_forget = remote_inode_forget,
     .fd_release = remote_fd_release,
+    .lease = remote_lease,
     .dump = remote_dump,
 };

@@ -7,6 +7,7 @@
  *   fds.c       - descriptors of the brick: opened again after a reconnect, with their locks
  *   late.c      - answers that nobody waits for any more
  *   callbacks.c - what the brick tells by itself
+ *   lease.c     - what the brick has promised to tell before it changes
  */
 #pragma once
 
@@ -14,6 +15,22 @@
 #include "rpc/compound.h"
 #include "rpc/fops.h"
 #include "rpc/peer.h"
+
+/* Can the brick reach us? One per connection, kept alive by INVALIDATEs that are not answered yet. */
+struct reach {
+    uint32_t refs;
+    uint32_t unanswered;
+    uint64_t answered_ns; /* when the last INVALIDATE was answered */
+    uint64_t proven_ns;   /* the latest question that was sent after that, and answered, began */
+};
+
+/* Of an inode. */
+struct remote_inode {
+    bool was_locked; /* a POSIX lock was ever asked for */
+    uint32_t generation;
+    uint64_t since_ns, until_ns; /* the lease on connection `generation`; 0: none */
+    uint64_t broken_ns;          /* answers to questions that began before may be older than the last INVALIDATE */
+};
 
 struct remote {
     struct translator *me;
@@ -36,6 +53,10 @@ struct remote {
     char process_id[GFID_TEXT_LEN + 1];
     bool has_reported; /* up, down or trying */
     uint64_t connects, failures;
+
+    struct reach *reach; /* of the present connection, made when it comes up */
+    uint64_t broken_ns;  /* as in remote_inode, for inodes that had no object then */
+    uint64_t leases_broken;
 
     bool is_stopping, is_running;
     struct scope attempt; /* of one try to connect */
@@ -86,9 +107,10 @@ FIBER void remote_run(void *arg);
 /* q as the wire has it. `steps`: the compound q is number `step` of, or NULL. 0 or -errno. */
 int remote_request(struct remote *s, struct call *call, const struct request *q, const struct request *steps,
                    uint32_t step, struct fop_request *w);
-/* Reads the answer into r, and keeps what is to be remembered. The operation's result. */
+/* Reads the answer into r, and keeps what is to be remembered. begun_ns: remote_lease_begin() before the request was
+ * sent. The operation's result. */
 int remote_answer(struct remote *s, struct call *call, const struct request *q, const struct fop_request *w,
-                  struct xdr_in *in, struct buf *raw, bool is_step, struct reply *r);
+                  struct xdr_in *in, struct buf *raw, bool is_step, uint64_t begun_ns, struct reply *r);
 /* The brick sent what cannot be read: the connection is of no use. */
 /* Up, down or trying, with what the brick lacks. */
 void remote_tell_parents(struct remote *s, enum event_kind kind);
@@ -113,5 +135,19 @@ bool remote_flush_is_idle(struct remote *s, const struct request *q);
 void remote_fd_locked(struct remote *s, struct fd *fd, const struct lock_range *range, bool is_unlock);
 void remote_fd_flushed(struct remote *s, struct fd *fd, const struct lk_owner *owner);
 FIBER int remote_reopen_all(struct remote *s);
+/* lease.c */
+struct remote_inode *remote_inode(struct remote *s, struct inode *inode, bool make); /* NULL: none, or no memory */
+void remote_inode_forget(struct translator *me, struct inode *inode, void *ctx);
+/* A new connection: nothing is promised on it. 0 or -ENOMEM. */
+int remote_reach_new(struct remote *s);
+struct reach *reach_ref(struct reach *k);
+void reach_unref(struct reach *k); /* accepts NULL */
+/* For remote_answer(). 0: what is answered will be no lease. */
+uint64_t remote_lease_begin(const struct remote *s);
+/* The brick has answered q, with success or not. */
+void remote_lease_learn(struct remote *s, const struct request *q, const struct reply *r, int result,
+                        uint64_t begun_ns);
+void remote_lease_broken(struct remote *s, const struct gfid *gfid);
+bool remote_lease(struct translator *me, struct inode *inode, struct lease *ret_lease);
 /* callbacks.c */
 void remote_on_call(void *arg, struct rpc_incoming *in);

@@ -26,7 +26,7 @@ static int put_compound(struct remote *s, struct call *call, const struct reques
 
 /* Answers of the steps that were done; the result of the last. */
 static int get_compound(struct remote *s, struct call *call, const struct request *q, const struct fop_request *w,
-                        struct xdr_in *in, struct reply *r)
+                        struct xdr_in *in, uint64_t begun_ns, struct reply *r)
 {
     int32_t op_ret = (int32_t)xdr_get_u32(in), op_errno = (int32_t)xdr_get_u32(in);
     uint32_t done = xdr_get_u32(in);
@@ -38,7 +38,7 @@ static int get_compound(struct remote *s, struct call *call, const struct reques
             return -EBADMSG;
         r->step_count = i + 1;
         struct reply *part = &r->steps[i];
-        part->ret = remote_answer(s, call, &q->steps[i], &w[i], in, NULL, true, part);
+        part->ret = remote_answer(s, call, &q->steps[i], &w[i], in, NULL, true, begun_ns, part);
         if (part->ret < 0)
             return part->ret;
     }
@@ -71,6 +71,7 @@ static FIBER int send_compound(struct remote *s, struct call *call, const struct
         xdr_out_done(&o);
         return result < 0 ? result : -ENOMEM;
     }
+    uint64_t begun_ns = remote_lease_begin(s);
     l->c.xid = head.xid;
     l->c.is_lazy = call->is_lazy;
     list_init(&l->c.bucket);
@@ -78,7 +79,7 @@ static FIBER int send_compound(struct remote *s, struct call *call, const struct
     if (rpc_call_is_under_way(&l->c))
         return result; /* l lives until the answer comes */
     if (result == 0)
-        result = get_compound(s, call, q, w, &l->c.body, r);
+        result = get_compound(s, call, q, w, &l->c.body, begun_ns, r);
     late_call_free(l);
     return result;
 }

@@ -230,7 +230,9 @@ static FIBER int set_volume(struct remote *s)
     struct xdr_out o;
 
     s->generation++;
-    int r = setvolume_dict(s, &d);
+    int r = remote_reach_new(s);
+    if (r == 0)
+        r = setvolume_dict(s, &d);
     if (r < 0)
         return r;
     rpc_call_begin(s->peer, &c, &o, PROGRAM_HANDSHAKE, HANDSHAKE_VERSION, HANDSHAKE_SETVOLUME, NULL);
@@ -298,6 +300,8 @@ static FIBER void be_up(struct remote *s)
     TLOG(s->me, LOG_INFO, "connected", "peer=%s subvolume=%s own-program=%d", stream_peer_name(s->peer->stream),
          s->subvolume, s->speaks_mortar);
     remote_tell_parents(s, EVENT_CHILD_UP);
+    if (s->connects > 1) /* what changed meanwhile, nobody has told us */
+        notify_parents(s->me, &(struct event) { .kind = EVENT_INVALIDATE, .gfid = gfid_null });
     while (!s->is_closed)
         (void)waitq_wait(&s->changes, NULL); /* woken by on_closed() */
     s->is_up = false;

@@ -197,7 +197,10 @@ static void make_dirty(struct remote *s, struct fd *fd)
 void remote_fd_note(struct remote *s, const struct request *q)
 {
     if (q->op == OP_LK && q->command != LOCK_GET) {
-        *inode_ctx(q->inode, s->me) = s;
+        struct remote_inode *k = remote_inode(s, q->inode, true);
+
+        if (k)
+            k->was_locked = true;
     } else if (q->op == OP_WRITE || q->op == OP_TRUNCATE || q->op == OP_FALLOCATE || q->op == OP_COPY_RANGE) {
         make_dirty(s, q->fd);
         make_dirty(s, q->fd2);
@@ -207,8 +210,9 @@ void remote_fd_note(struct remote *s, const struct request *q)
 bool remote_flush_is_idle(struct remote *s, const struct request *q)
 {
     const struct remote_fd *f = remote_fd_of(s, q->fd);
+    const struct remote_inode *k = remote_inode(s, q->inode, true);
 
-    return f && !f->is_bad && !f->is_dirty && f->generation == s->generation && !*inode_ctx(q->inode, s->me);
+    return f && !f->is_bad && !f->is_dirty && f->generation == s->generation && k && !k->was_locked;
 }
 
 /* ---- after a reconnect ---- */

@@ -209,7 +209,7 @@ void remote_bad_answer(struct remote *s, const char *what)
 }
 
 int remote_answer(struct remote *s, struct call *call, const struct request *q, const struct fop_request *w,
-                  struct xdr_in *in, struct buf *raw, bool is_step, struct reply *r)
+                  struct xdr_in *in, struct buf *raw, bool is_step, uint64_t begun_ns, struct reply *r)
 {
     struct fop_answer a = { .r = r };
 
@@ -217,10 +217,17 @@ int remote_answer(struct remote *s, struct call *call, const struct request *q, 
         remote_bad_answer(s, fop_name(w->proc));
         return -EIO;
     }
-    if (a.op_ret < 0)
-        return failure(r, a.op_errno);
+    if (a.op_ret < 0) {
+        remote_lease_learn(s, q, r, a.op_errno == ENOENT ? -ENOENT : -EIO, begun_ns);
+        int error = failure(r, a.op_errno);
+
+        r->asked_ns = begun_ns;
+        return error;
+    }
+    r->asked_ns = begun_ns;
     if (q->op == OP_LOOKUP && !q->parent && q->inode && !gfid_equal(&r->stat.gfid, &q->inode->gfid))
         return failure(r, ESTALE);
+    remote_lease_learn(s, q, r, a.op_ret, begun_ns);
     int error = remember(s, call, q, &a);
     return error < 0 ? failure(r, -error) : a.op_ret;
 }
@@ -258,6 +265,7 @@ static FIBER int op_with_undo(struct remote *s, struct call *call, const struct 
                               struct reply *r)
 {
     struct late_call *l = late_call_new(s, call, q, w, 1, false);
+    uint64_t begun_ns = remote_lease_begin(s);
 
     if (!l)
         return -ENOMEM;
@@ -268,7 +276,7 @@ static FIBER int op_with_undo(struct remote *s, struct call *call, const struct 
         return result;
     }
     if (result == 0)
-        result = remote_answer(s, call, q, w, &l->c.body, l->c.reply.data, false, r);
+        result = remote_answer(s, call, q, w, &l->c.body, l->c.reply.data, false, begun_ns, r);
     late_call_free(l);
     return result;
 }
@@ -284,9 +292,10 @@ FIBER int remote_op(struct remote *s, struct call *call, const struct request *q
     if (leaves_something(q, 1))
         return op_with_undo(s, call, q, &w, r);
     c.on_late = NULL;
+    uint64_t begun_ns = remote_lease_begin(s);
     result = exchange(s, call, q, &w, &c);
     if (result == 0)
-        result = remote_answer(s, call, q, &w, &c.body, c.reply.data, false, r);
+        result = remote_answer(s, call, q, &w, &c.body, c.reply.data, false, begun_ns, r);
     rpc_call_done(&c);
     return result;
 }

@@ -28,6 +28,7 @@ int64_t connection_fd_add(struct connection *c, struct fd *fd)
             return r;
     }
     c->fds[c->fd_free] = fd_ref(fd);
+    c->fd_count++;
     interest_opened(c, fd->inode, 1);
     return c->fd_free++;
 }
@@ -45,6 +46,7 @@ int connection_fd_close(struct connection *c, int64_t number)
         return -EBADF;
     c->fds[number] = NULL;
     c->fd_free = MIN(c->fd_free, (uint32_t)number);
+    c->fd_count--;
     interest_opened(c, fd->inode, -1);
     fd_unref(fd);
     return 0;
@@ -133,6 +135,7 @@ static FIBER void close_fds(struct connection *c)
             (void)translator_call(c->bound, &call, &q, r); /* nobody is left to be told */
             reply_done(r);
         }
+        interest_opened(c, fd->inode, -1);
         fd_unref(fd);
     }
     call_done(&call);

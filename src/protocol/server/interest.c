@@ -1,5 +1,7 @@
 /* Who keeps copies of what. A client that was told attributes, names or data of an inode goes on using them for a while;
- * when another client changes the inode, the first must hear of it before the change is answered: rpc/invalidate.h.
+ * when another client changes the inode, the first must hear of it before the change is answered: rpc/invalidate.h. What
+ * is noted here is what the client counts on (protocol/client/lease.c), so nothing may be lost early: what the inode
+ * table forgets is kept by gfid until its time is over.
  *
  * Kept per inode: one entry per client that was told of it within INVALIDATE_LEASE_S or has it open. An entry is used up
  * by telling: the client asks again when it wants to know again. A client alone on its brick costs an entry per inode
@@ -11,8 +13,9 @@
 #include "core/mem.h"
 #include "protocol/server/server_internal.h"
 #include "rpc/invalidate.h"
+#include <uthash.h>
 
-#define ENTRIES_MAX 4096 /* clients of one inode; more are not told and rely on time-outs */
+#define SWEEP_MIN 4096 /* records of forgotten inodes, before old ones are looked for */
 
 struct entry {
     uint64_t connection; /* its id */
@@ -23,25 +26,103 @@ struct entry {
 struct interest {
     uint64_t changed; /* number of the last change */
     uint64_t changed_by;
+    uint64_t changed_before; /* number of the last one that was not by changed_by */
     struct entry *list;
     uint32_t count, room;
+    struct gfid gfid;
+    UT_hash_handle hh; /* s->forgotten: while there is no inode object */
 };
+
+static void drop_expired(struct interest *k, uint64_t now_ns)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < k->count; i++) {
+        if (k->list[i].opens > 0 || k->list[i].until_ns > now_ns)
+            k->list[kept++] = k->list[i];
+    }
+    k->count = kept;
+}
+
+static void interest_free(struct interest *k)
+{
+    mem_free(k->list);
+    mem_free(k);
+}
+
+/* Looks through them each time their number has doubled. */
+static void sweep_forgotten(struct server *s)
+{
+    struct interest *k, *next;
+
+    if (HASH_COUNT(s->forgotten) < MAX(s->sweep_at, (uint32_t)SWEEP_MIN))
+        return;
+    HASH_ITER(hh, s->forgotten, k, next)
+    {
+        drop_expired(k, env_now_ns(s->me->env));
+        if (k->count > 0)
+            continue;
+        HASH_DEL(s->forgotten, k);
+        interest_free(k);
+    }
+    s->sweep_at = 2 * HASH_COUNT(s->forgotten);
+}
 
 void interest_forget(struct translator *me, struct inode *inode, void *ctx)
 {
+    struct server *s = me->state;
     struct interest *k = ctx;
 
-    mem_free(k->list);
-    mem_free(k);
+    drop_expired(k, env_now_ns(me->env));
+    if (k->count == 0) {
+        interest_free(k);
+        return;
+    }
+    k->gfid = inode->gfid;
+    HASH_ADD(hh, s->forgotten, gfid, sizeof(k->gfid), k);
+    sweep_forgotten(s);
+}
+
+void interest_done(struct server *s)
+{
+    struct interest *k, *next;
+
+    HASH_ITER(hh, s->forgotten, k, next)
+    {
+        HASH_DEL(s->forgotten, k);
+        interest_free(k);
+    }
+}
+
+static struct interest *find_forgotten(struct server *s, const struct gfid *gfid)
+{
+    struct interest *k = NULL;
+
+    HASH_FIND(hh, s->forgotten, gfid, sizeof(*gfid), k);
+    return k;
 }
 
 static struct interest *of_inode(struct server *s, struct inode *inode, bool make)
 {
     void **slot = inode_ctx(inode, s->me);
 
+    if (!*slot && s->forgotten) {
+        struct interest *k = find_forgotten(s, &inode->gfid);
+
+        if (k)
+            HASH_DEL(s->forgotten, k);
+        *slot = k;
+    }
     if (!*slot && make)
         *slot = NEW(struct interest);
     return *slot;
+}
+
+static struct interest *of_gfid(struct server *s, const struct gfid *gfid)
+{
+    SCOPED(inode_unref) struct inode *inode = inode_table_find(s->me->graph, gfid);
+
+    return inode ? of_inode(s, inode, false) : find_forgotten(s, gfid);
 }
 
 static bool others_cache(const struct connection *c)
@@ -60,24 +141,13 @@ static struct entry *find_entry(struct interest *k, uint64_t connection)
     return NULL;
 }
 
-static void drop_expired(struct interest *k, uint64_t now_ns)
-{
-    uint32_t kept = 0;
-
-    for (uint32_t i = 0; i < k->count; i++) {
-        if (k->list[i].opens > 0 || k->list[i].until_ns > now_ns)
-            k->list[kept++] = k->list[i];
-    }
-    k->count = kept;
-}
-
 static struct entry *make_entry(struct server *s, struct interest *k, uint64_t connection)
 {
     if (k->count == k->room)
         drop_expired(k, env_now_ns(s->me->env));
     if (k->count == k->room) {
         uint32_t room = k->room ? 2 * k->room : 2;
-        struct entry *more = room > ENTRIES_MAX ? NULL : mem_realloc(k->list, room * sizeof(*more));
+        struct entry *more = mem_realloc(k->list, room * sizeof(*more));
 
         if (!more)
             return NULL;
@@ -112,7 +182,9 @@ static bool note(struct connection *c, struct inode *inode, uint64_t since)
 
     if (e)
         e->until_ns = env_now_ns(c->s->me->env) + INVALIDATE_LEASE_S * 1000000000ull;
-    return k && k->changed > since && k->changed_by != c->id;
+    else /* it must not count on a lease that is not noted */
+        rpc_peer_disconnect(c->peer, -ENOMEM);
+    return k && (k->changed_by != c->id ? k->changed : k->changed_before) > since;
 }
 
 static void note_and_check(struct connection *c, struct inode *inode, uint64_t since)
@@ -130,10 +202,12 @@ static void note_and_check(struct connection *c, struct inode *inode, uint64_t s
 static void add_change(struct connection *c, struct changes *ch, const struct gfid *gfid, const char *name)
 {
     SCOPED(inode_unref) struct inode *inode = inode_table_find(c->s->me->graph, gfid);
-    struct interest *k = inode ? of_inode(c->s, inode, true) : NULL;
+    struct interest *k = inode ? of_inode(c->s, inode, true) : find_forgotten(c->s, gfid);
 
     if (!k)
         return; /* nobody has been told of it */
+    if (k->changed_by != c->id)
+        k->changed_before = k->changed;
     k->changed = ++c->s->change_number;
     k->changed_by = c->id;
     if (ch->count == ch->room) {
@@ -160,6 +234,25 @@ static void add_victim(struct connection *c, struct changes *ch, const struct gf
         add_change(c, ch, victim, NULL);
 }
 
+/* Records on this copy that another one has missed something. Who reads the other one, and counts on leases instead of
+ * asking, must hear of it: the other brick may have seen nothing that it could tell. The dirty mark blames nobody. */
+static bool blames(const struct dict *counters)
+{
+    static const char prefix[] = "trusted.afr.";
+    const struct dict_value *v;
+    const char *key;
+
+    for (size_t at = 0; dict_next(counters, &at, &key, &v);) {
+        if (strncmp(key, prefix, sizeof(prefix) - 1) != 0 || strcmp(key, "trusted.afr.dirty") == 0)
+            continue;
+        for (size_t i = 0; i < v->size_bytes; i++) {
+            if (v->bytes[i])
+                return true;
+        }
+    }
+    return false;
+}
+
 static void collect(struct connection *c, struct step *st, struct changes *ch)
 {
     switch (st->q.op) {
@@ -169,6 +262,10 @@ static void collect(struct connection *c, struct step *st, struct changes *ch)
     case OP_SETATTR:
     case OP_SETXATTR:
     case OP_REMOVEXATTR: add_change(c, ch, &st->inode->gfid, NULL); break;
+    case OP_XATTROP:
+        if (blames(st->q.xattrs))
+            add_change(c, ch, &st->inode->gfid, NULL);
+        break;
     case OP_COPY_RANGE: add_change(c, ch, &st->inode2->gfid, NULL); break;
     case OP_MKNOD:
     case OP_MKDIR:
@@ -206,13 +303,25 @@ static bool others_know(struct connection *c, struct inode *directory)
     return false;
 }
 
+/* Whoever has a file open may have been told of it long after it was told of the directory. */
+static bool others_have_files(struct connection *c)
+{
+    struct connection *other;
+
+    list_for_each (other, &c->s->connections, node) {
+        if (other != c && other->is_caching && other->fd_count > 0)
+            return true;
+    }
+    return false;
+}
+
 static FIBER void find_victim(struct connection *c, struct inode *parent, const char *name, struct gfid *ret_gfid)
 {
     SCOPED(reply_free) struct reply *r = reply_new();
     struct request q = { .op = OP_LOOKUP, .parent = parent, .name = name };
     struct call call;
 
-    if (!r || !others_know(c, parent))
+    if (!r || (!others_know(c, parent) && !others_have_files(c)))
         return;
     call_init(&call, c->s->me->graph);
     call.client = c->client;
@@ -283,8 +392,7 @@ static void note_step(struct connection *c, struct step *st, int result)
 
         note_and_check(c, found, since);
     }
-    if (others_cache(c))
-        note_entries(c, st->r.entries, since);
+    note_entries(c, st->r.entries, since);
 }
 
 void interest_end(struct connection *c, struct step *st, int result, struct changes *changes)
@@ -328,8 +436,7 @@ static uint32_t put_changes(struct connection *to, const struct changes *ch, str
 
     for (uint32_t i = 0; i < ch->count; i++) {
         const struct change *change = &ch->list[i];
-        SCOPED(inode_unref) struct inode *inode = inode_table_find(to->s->me->graph, &change->gfid);
-        struct entry *e = inode ? find_entry(of_inode(to->s, inode, false), to->id) : NULL;
+        struct entry *e = find_entry(of_gfid(to->s, &change->gfid), to->id);
 
         if (!e || (e->until_ns <= now && !(e->opens > 0 && e->until_ns != 0)))
             continue;
@@ -418,36 +525,64 @@ static void changes_clear(struct changes *ch)
     *ch = (struct changes) { 0 };
 }
 
-#define TOLD_AT_ONCE 64 /* clients; more take turns */
-
-FIBER void interest_tell(struct connection *c, struct changes *changes)
+/* Who has not answered the last one is told without waiting. */
+static void told_late(struct rpc_call *c)
 {
-    struct telling *all[TOLD_AT_ONCE];
-    struct server *s = c->s;
+    telling_free(container_of(c, struct telling, c));
+}
+
+static void tell_late(struct telling *t)
+{
+    t->c.on_done = told_late;
+    if (rpc_peer_start(t->peer, &t->c, &t->o) < 0) {
+        rpc_peer_disconnect(t->peer, -ENOMEM); /* what it knows is void with the connection */
+        telling_free(t);
+    }
+}
+
+/* Makes the messages for all who must hear of it; those of late ones leave at once. */
+static uint32_t tellings(struct connection *c, const struct changes *changes, struct telling **all, uint32_t room)
+{
     struct connection *to;
-    struct group g;
     uint32_t count = 0;
 
-    if (changes->count == 0) {
-        changes_clear(changes);
-        return;
-    }
-    list_for_each (to, &s->connections, node) {
-        if (to == c || !to->is_caching || to->is_gone || to->is_late || count == TOLD_AT_ONCE)
+    list_for_each (to, &c->s->connections, node) {
+        if (to == c || !to->is_caching || to->is_gone)
             continue;
         struct telling *t = telling_new(to, changes);
         if (!t)
             continue;
+        if (to->is_late || count == room) {
+            tell_late(t);
+            continue;
+        }
         all[count] = t;
         t->slot = &all[count++];
     }
+    return count;
+}
+
+FIBER void interest_tell(struct connection *c, struct changes *changes)
+{
+    uint32_t room = c->s->caching_count, count;
+    SCOPED_FREE struct telling **all = changes->count > 0 && room > 0 ? mem_array(room, sizeof(*all)) : NULL;
+    struct group g;
+
+    if (!all) {
+        assert(changes->count == 0 || room == 0 || !"out of memory while others keep copies");
+        changes_clear(changes);
+        return;
+    }
+    count = tellings(c, changes, all, room);
     changes_clear(changes);
     if (count == 1) {
         (void)tell_one(all[0]); /* who does not answer is noted there */
     } else if (count > 1) {
-        group_init(&g, s->me->env);
-        for (uint32_t i = 0; i < count; i++)
-            (void)!group_run(&g, "tell", tell_one, all[i]); /* without memory it is not told, and its time runs out */
+        group_init(&g, c->s->me->env);
+        for (uint32_t i = 0; i < count; i++) {
+            if (group_run(&g, "tell", tell_one, all[i]) < 0)
+                tell_late(take(all[i]));
+        }
         group_wait_all(&g);
     }
     for (uint32_t i = 0; i < count; i++) {

@@ -121,6 +121,7 @@ static void server_fini(struct translator *me)
     struct server *s = me->state;
 
     groups_cache_free(s->groups);
+    interest_done(s);
 }
 
 /* The graph keeps what it needs; these only have to be known. */

@@ -42,6 +42,8 @@ struct server {
     bool is_child_up;
     uint32_t caching_count; /* connections that keep copies */
     uint64_t next_id, change_number;
+    struct interest *forgotten; /* interest.c: records of inodes without an object */
+    uint32_t sweep_at;
     uint64_t invalidations, invalidations_late;
     struct groups_cache *groups;
     uint64_t accepted, refused, requests;
@@ -71,6 +73,7 @@ struct connection {
 
     struct fd **fds;
     uint32_t fd_room, fd_free; /* no slot below fd_free is free */
+    uint32_t fd_count;
     uint32_t in_flight;
     struct waitq drained;
 };
@@ -144,6 +147,7 @@ void interest_end(struct connection *c, struct step *st, int result, struct chan
 FIBER void interest_tell(struct connection *c, struct changes *changes);
 void interest_opened(struct connection *c, struct inode *inode, int by); /* 1: a descriptor more; -1: one less */
 void interest_forget(struct translator *me, struct inode *inode, void *ctx);
+void interest_done(struct server *s); /* no connection is left */
 
 /* ops.c */
 struct step { /* one operation while it is done */

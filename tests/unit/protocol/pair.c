@@ -152,6 +152,21 @@ struct pair *pair_new_far(struct test *t, const char *client_options, const char
     return p;
 }
 
+FIBER struct graph *pair_second_client(struct pair *p, graph_event_fn handler)
+{
+    struct graph *graph = build(p->t, p->t->env,
+                                "volume client\n type protocol/client\n option remote-host far\n"
+                                " option remote-port 49152\n option remote-subvolume brick\nend-volume\n");
+
+    graph_set_event_handler(graph, handler);
+    if (graph_start(graph, &p->t->err) < 0)
+        fail_msg("%s", p->t->err.text);
+    for (int i = 0; i < WAIT_MS && !graph->root->is_up; i++)
+        assert_int_equal(0, fiber_sleep_ms(NULL, 1));
+    assert_true(graph->root->is_up);
+    return graph;
+}
+
 FIBER void pair_wait(struct pair *p, bool is_up)
 {
     struct scope scope;

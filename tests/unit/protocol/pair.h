@@ -34,6 +34,9 @@ struct pair *pair_new(struct test *t, const char *client_options, const char *se
 void pair_free(struct pair *p);
 /* SIM_TEST only: the brick is another process on host "far" and is reached by TCP. */
 struct pair *pair_new_far(struct test *t, const char *client_options, const char *server_options);
+/* SIM_TEST with pair_new_far(): the graph of a second client of the brick, started and up; the handler gets its events.
+ * Stop and free it before pair_free(). */
+FIBER struct graph *pair_second_client(struct pair *p, graph_event_fn on_event);
 /* The same in two steps, for tests of failing to come up. */
 struct pair *pair_start(struct test *t, const char *client_options, const char *server_options);
 /* Up (or down) within some seconds, else the test fails. */
