@@ -597,6 +597,28 @@ CASE(times)
     EQ(stat_of(B("f")).st_atim.tv_sec, 1000);
 }
 
+/* It asks for the truth, whatever anybody has kept. */
+CASE(attributes_asked_for_without_caches)
+{
+    make_file("f");
+    for (int i = 0; i < 50; i++) {
+        const char *here = i % 2 ? "f" : B("f"), *there = i % 2 ? B("f") : "f";
+        struct statx now;
+
+        OK(statx(AT_FDCWD, here, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &now));
+        OK(statx(AT_FDCWD, here, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &now));
+        OK(chmod(there, i % 2 ? 0600 : 0640));
+        OK(statx(AT_FDCWD, here, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &now));
+        EQ(now.stx_mode & 07777, i % 2 ? 0600 : 0640);
+        OK(truncate(there, i + 1));
+        OK(statx(AT_FDCWD, here, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &now));
+        EQ(now.stx_size, i + 1);
+        OK(chmod(here, 0644)); /* and what was done here */
+        OK(statx(AT_FDCWD, here, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &now));
+        EQ(now.stx_mode & 07777, 0644);
+    }
+}
+
 CASE(change_time)
 {
     struct stat before;

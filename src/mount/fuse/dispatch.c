@@ -178,7 +178,9 @@ static FIBER void serve(void *arg)
     while (m->is_moving)
         (void)waitq_wait(&m->moved, NULL);
     m->running++;
+    attr_moves(in);
     r = o->run(in);
+    attr_moves(in);
     if (!in->is_answered) {
         assert(r < 0);
         if (r == -ESTALE)

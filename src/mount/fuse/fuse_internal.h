@@ -67,7 +67,13 @@ struct fuse {
 
 struct counters {
     uint64_t requests, replies_lost, interrupts, forgets, invalidations, invalidations_dropped, caches_kept, retries;
-    uint64_t bytes_read, bytes_written, zero_filled, group_reads;
+    uint64_t bytes_read, bytes_written, zero_filled, group_reads, served_kept;
+};
+
+/* Attributes that were asked for, and may be served again under a lease; see lease.c. */
+struct kept_attr {
+    struct iatt stat;
+    uint64_t asked_ns, mark;
 };
 
 struct told {
@@ -110,11 +116,13 @@ struct node {
     uint64_t locked_ns;   /* directory: when a file in it was locked last; 0 = never. See names_are_shared() */
     struct iatt *own;     /* directory: its attributes after our last change of its names; see names.c */
     uint64_t own_ns;      /* when they came */
+    struct kept_attr *kept;
+    uint64_t own_changes; /* through us, that may have moved its attributes; see attr_mark() */
     struct told told;
     bool is_written;     /* by the kernel since it was told: it has dropped its size and times itself */
     bool told_is_set;    /* false: nothing is known, the next open must drop the cache */
     uint64_t told_ns;    /* when `told` was first seen */
-    uint64_t cache_ns;   /* since when pages now in the kernel's cache can have been read */
+    uint64_t cache_ns;   /* since when pages now in the kernel's cache can have been read; 0 = not known */
     uint64_t no_caps_ns; /* when it was known to have no security.capability; 0 = not known */
     uint64_t plain_ns;   /* when it was last seen without set-user-id and set-group-id; 0 = not known */
     uint64_t changes;    /* of its contents, through us: what was read before is no answer any more */
@@ -186,6 +194,7 @@ struct mount {
     int dev_fd;
     char *mount_point;
     bool is_mounted, is_ended, by_helper, is_moving;
+    bool judges_times; /* the kernel leaves it to us whether other times mean other data; see attr_settle() */
     uint32_t kernel_minor;
     uint64_t kernel_flags, flags; /* offered, taken (both words of INIT) */
     struct node root;
@@ -208,6 +217,7 @@ struct mount {
     struct recent_name recent[FUSE_RECENT_NAMES];
     unsigned recent_next;
     struct lane lanes[LANE_COUNT]; /* inval.c */
+    uint64_t name_changes;         /* through us, of names whose inodes are not known */
     uint64_t upcalls;              /* what answers a request that began before the last one must not be kept */
     struct counters count;
 };
@@ -308,6 +318,24 @@ FIBER int moving_step_aside(struct request_in *in);
 /* A descriptor of a node that was left behind was opened, or closed. */
 void moving_left_opened(struct node *node);
 void moving_left_closed(struct node *node);
+
+/* ---- lease.c: what may be served without asking ---- */
+/* Changes when attributes of the node may have moved through us. What was asked before is void then. */
+uint64_t attr_mark(const struct mount *m, const struct node *node);
+/* The request may move attributes: called when it begins and when it ends. */
+void attr_moves(struct request_in *in);
+/* These were asked for by `in`, when the mark was `mark`. */
+void attr_keep(struct request_in *in, struct node *node, const struct reply *r, uint64_t mark);
+/* NULL, or attributes that are true now; *ret_age_ns as the kernel should see it: they hold as long as attributes of that
+ * age may be kept. */
+const struct iatt *attr_kept(struct mount *m, struct node *node, uint64_t *ret_age_ns);
+/* The kernel is about to be told these attributes of a file: if they show a change that was not ours, the pages go
+ * first. */
+FIBER void attr_settle(struct mount *m, struct node *node, const struct iatt *a);
+/* Can there be leases here at all? Asks the bricks. */
+FIBER bool bricks_give_leases(struct request_in *in);
+/* Are the pages that the kernel may have of the node what it would read now? */
+bool pages_are_leased(struct mount *m, struct node *node);
 
 /* ---- groups.c ---- */
 struct group_cache *group_cache_new(void);

@@ -4,8 +4,8 @@
  *   POSIX_LOCKS, FLOCK_LOCKS  locks are between clients, so the bricks decide
  *   ATOMIC_O_TRUNC          open and truncate in one request: no other client can come between
  *   BIG_WRITES, MAX_PAGES   requests of 1 MiB
- *   AUTO_INVAL_DATA         drop pages when attributes show another mtime or size (option auto-invalidation); comes on
- *                           top of our own comparison at open and lock
+ *   AUTO_INVAL_DATA         drop pages when attributes show another mtime (option auto-invalidation); comes on top of our
+ *                           own comparison at open and lock. Not taken where bricks give leases: lease.c
  *   DO_READDIRPLUS, READDIRPLUS_AUTO  names with attributes in one request, when the kernel finds it useful (option
  *                           use-readdirp)
  *   PARALLEL_DIROPS         look-ups in one directory at a time: our answers do not depend on their order
@@ -24,14 +24,14 @@
  * (a change of size must drop pages), SECURITY_CTX, SUBMOUNTS, DAX. */
 #include "mount/fuse/fuse_internal.h"
 
-static uint64_t wanted_flags(const struct fuse *f)
+static uint64_t wanted_flags(const struct fuse *f, bool judges_times)
 {
     uint64_t flags = FUSE_ASYNC_READ | FUSE_ASYNC_DIO | FUSE_POSIX_LOCKS | FUSE_FLOCK_LOCKS | FUSE_ATOMIC_O_TRUNC |
                      FUSE_BIG_WRITES | FUSE_MAX_PAGES | FUSE_PARALLEL_DIROPS | FUSE_HANDLE_KILLPRIV_V2 |
                      FUSE_CACHE_SYMLINKS | FUSE_SETXATTR_EXT | FUSE_ABORT_ERROR | FUSE_INIT_EXT | FUSE_HAS_EXPIRE_ONLY |
                      FUSE_DIRECT_IO_ALLOW_MMAP;
 
-    if (f->auto_inval)
+    if (f->auto_inval && !judges_times)
         flags |= FUSE_AUTO_INVAL_DATA;
     if (f->use_readdirp)
         flags |= FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO;
@@ -69,7 +69,8 @@ FIBER int on_init(struct request_in *in)
     m->kernel_flags = args.flags;
     if (args.flags & FUSE_INIT_EXT)
         m->kernel_flags |= (uint64_t)args.flags2 << 32;
-    m->flags = m->kernel_flags & wanted_flags(f);
+    m->judges_times = f->auto_inval && bricks_give_leases(in);
+    m->flags = m->kernel_flags & wanted_flags(f, m->judges_times);
     out.minor = MIN(args.minor, (uint32_t)FUSE_KERNEL_MINOR_VERSION);
     out.max_readahead = MIN(args.max_readahead, FUSE_MAX_WRITE);
     out.flags = (uint32_t)m->flags;

@@ -253,11 +253,30 @@ static void post_held(struct mount *m, struct notice *n, struct node *target, st
     post(m, n);
 }
 
+/* Nobody knows what has changed. Files that are not open are judged when they are opened. */
+static void inval_everything(struct mount *m)
+{
+    struct node *node, *next;
+
+    own_attr_forget(&m->root);
+    HASH_ITER(hh, m->nodes, node, next)
+    {
+        own_attr_forget(node);
+        node->told_is_set = false;
+        node->no_caps_ns = 0;
+        node->cache_ns = env_now_ns(m->env);
+        if (!list_empty(&node->handles))
+            inval_inode_post(m, node, false);
+    }
+}
+
 void inval_upcall(struct mount *m, const struct event *event)
 {
     struct node *node = node_by_gfid(m, &event->gfid);
 
     m->upcalls++;
+    if (gfid_is_null(&event->gfid))
+        inval_everything(m);
     if (!node)
         return;
     own_attr_forget(node);

@@ -50,6 +50,7 @@ static void node_free(struct mount *m, struct node *node)
     inode_unref(node->inode);
     mem_free(node->name);
     mem_free(node->own);
+    mem_free(node->kept);
     if (node != &m->root)
         mem_free(node);
 }
@@ -100,6 +101,7 @@ void node_free_all(struct mount *m)
         handle_free(m, h);
     inode_unref(take(m->root.inode));
     mem_free(take(m->root.own));
+    mem_free(take(m->root.kept));
 }
 
 struct inode *node_inode(struct mount *m, struct node *node)

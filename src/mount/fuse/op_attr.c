@@ -14,13 +14,17 @@ FIBER int on_getattr(struct request_in *in)
 {
     uint64_t age_ns = 0;
     const struct iatt *own = in->node->type == S_IFDIR ? own_attr(in->m, in->node, &age_ns) : NULL;
-    SCOPED(reply_free) struct reply *r = own ? NULL : reply_new();
+    SCOPED(reply_free) struct reply *r = NULL;
+    uint64_t mark = attr_mark(in->m, in->node);
     int result;
 
+    if (!own)
+        own = attr_kept(in->m, in->node, &age_ns);
     if (own) {
         (void)answer_old_attr(in, in->node, own, age_ns);
         return 0;
     }
+    r = reply_new();
     if (!r)
         return -ENOMEM;
     in->node->changes++; /* whoever looks between open and read sees the read move the access time */
@@ -30,6 +34,8 @@ FIBER int on_getattr(struct request_in *in)
     if (result < 0)
         return result;
     r->stat.gfid = in->node->gfid;
+    attr_keep(in, in->node, r, mark);
+    attr_settle(in->m, in->node, &r->stat);
     (void)answer_attr(in, in->node, &r->stat);
     return 0;
 }
@@ -224,6 +230,7 @@ FIBER int on_setattr(struct request_in *in)
     if (result < 0)
         return result;
     r->post.gfid = in->node->gfid;
+    attr_settle(in->m, in->node, &r->post);
     (void)answer_attr(in, in->node, &r->post);
     return 0;
 }

@@ -147,8 +147,10 @@ FIBER int on_write(struct request_in *in)
     if (args->write_flags & FUSE_WRITE_LOCKOWNER)
         lk_owner_from_u64(&in->call.lk_owner, args->lock_owner);
     result = ask(in, &q, r);
-    if (result < 0)
+    if (result < 0) {
+        node->cache_ns = 0; /* this or an earlier write is in the kernel's pages, but nowhere else */
         return result;
+    }
     if (args->write_flags & FUSE_WRITE_KILL_SUIDGID)
         kill_suid_after_write(in, node, &r->post);
     end = args->offset + (uint64_t)result;
@@ -174,8 +176,10 @@ static FIBER int sync_file(struct request_in *in, enum op op)
     q.inode = fd->inode;
     q.flags = args->fsync_flags & FUSE_FSYNC_FDATASYNC ? 1 : 0;
     result = ask(in, &q, NULL);
-    if (result < 0)
+    if (result < 0) {
+        in->node->cache_ns = 0;
         return result;
+    }
     (void)answer(in, NULL, 0);
     return 0;
 }
@@ -254,7 +258,9 @@ FIBER int on_copy_range(struct request_in *in)
     q.flags = (uint32_t)args->flags;
     node_pin(target);
     target->changes++;
+    target->own_changes++;
     result = ask(in, &q, r);
+    target->own_changes++;
     if (result >= 0) {
         target->kernel_end = MAX(target->kernel_end, args->off_out + (uint64_t)result);
         target->told_is_set = false;

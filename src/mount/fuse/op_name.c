@@ -70,6 +70,17 @@ static FIBER int look_up_to_open(struct request_in *in, const char *name, struct
     return result == -ESTALE ? result : 0; /* other failures show again when it is opened */
 }
 
+static FIBER void settle_found(struct request_in *in, const struct reply *r)
+{
+    struct node *node = node_by_gfid(in->m, &r->stat.gfid);
+
+    if (!node)
+        return;
+    node_pin(node);
+    attr_settle(in->m, node, &r->stat);
+    node_unpin(in->m, node);
+}
+
 FIBER int on_lookup(struct request_in *in)
 {
     const char *name = (const char *)in->args;
@@ -94,6 +105,8 @@ FIBER int on_lookup(struct request_in *in)
     }
     if (result < 0)
         return result;
+    if (result == 0)
+        settle_found(in, r);
     result = answer_found(in, in->node, name, &r->stat, NULL);
     return in->is_answered ? 0 : result;
 }

@@ -30,6 +30,11 @@ void open_answer(struct mount *m, struct handle *h, struct fuse_open_out *out)
         out->open_flags |= FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES;
 }
 
+static bool are_steady(const struct node *node)
+{
+    return node->told_is_set && node->cache_ns >= node->told_ns + FUSE_STEADY_NS;
+}
+
 /* The attributes now are `a`. True: the pages the kernel has may stay. If not, it drops them itself when the open is
  * answered, but it goes on believing the attributes it has: size and mtime must be taken from it first. (A ctime alone
  * moves when bricks keep their records; it may be old for as long as attributes may.) */
@@ -40,16 +45,16 @@ static FIBER bool settle_cache(struct mount *m, struct node *node, const struct 
     bool is_visible = !node->told_is_set || node->told.size != a->size || node->told.mtime != a->mtime ||
                       node->told.mtime_nsec != a->mtime_nsec;
 
-    if (is_same && (node->cache_ns >= node->told_ns + FUSE_STEADY_NS || mount_options(m)->keep_cache)) {
-        m->count.caches_kept++;
-        return true;
-    }
-    node->cache_ns = env_now_ns(m->env);
+    bool may_stay = pages_are_leased(m, node) || (is_same && (are_steady(node) || mount_options(m)->keep_cache));
+
+    m->count.caches_kept += may_stay;
+    if (!may_stay)
+        node->cache_ns = env_now_ns(m->env);
     if (!is_same)
         node_told(m, node, a);
     if (is_visible && !is_dropped)
         inval_inode_wait(m, node, true);
-    return false;
+    return may_stay;
 }
 
 static FIBER int truncate_opened(struct request_in *in, struct node *node, struct fd *fd, bool kill_suid,
@@ -66,9 +71,9 @@ static FIBER int truncate_opened(struct request_in *in, struct node *node, struc
 }
 
 /* A small file that is opened for reading is read, if the kernel will not keep the pages it has. */
-static bool will_be_read(const struct node *node, uint32_t flags)
+static bool will_be_read(struct mount *m, struct node *node, uint32_t flags)
 {
-    bool is_kept = node->told_is_set && node->cache_ns >= node->told_ns + FUSE_STEADY_NS;
+    bool is_kept = are_steady(node) || pages_are_leased(m, node);
 
     return (flags & O_ACCMODE) == O_RDONLY && !(flags & (O_TRUNC | O_DIRECT)) && node->type == S_IFREG && !is_kept &&
            node->kernel_end > 0 && node->kernel_end <= FUSE_FIRST_BYTES;
@@ -85,7 +90,7 @@ static FIBER int open_inode(struct request_in *in, struct node *node, uint32_t f
     if (!fd)
         return -ENOMEM;
     q.flags = fd->flags;
-    q.size = will_be_read(node, flags) ? FUSE_FIRST_BYTES : 0;
+    q.size = will_be_read(in->m, node, flags) ? FUSE_FIRST_BYTES : 0;
     result = ask(in, &q, r);
     if (result < 0)
         return result == -ENOENT ? -ESTALE : result;
@@ -181,6 +186,8 @@ FIBER int open_node(struct request_in *in, struct node *node, uint32_t flags, bo
     if (!r)
         return -ENOMEM;
     uint64_t changes = node->changes;
+    if (flags & O_TRUNC)
+        node->own_changes++;
     result = open_inode(in, node, flags, r, &fd);
     if (result == -ESTALE)
         result = use_spare(in, node, &fd);
@@ -191,6 +198,7 @@ FIBER int open_node(struct request_in *in, struct node *node, uint32_t flags, bo
     if (result < 0)
         return result == -ENOENT ? -ESTALE : result;
     if (flags & O_TRUNC) { /* the kernel drops its pages itself */
+        node->own_changes++;
         node->cache_ns = env_now_ns(m->env);
         node->kernel_end = 0;
         node->told_is_set = false;
@@ -239,8 +247,10 @@ FIBER int on_flush(struct request_in *in)
     if ((h->flags & O_ACCMODE) != O_RDONLY || in->node->has_posix_locks)
         result = ask(in, &q, NULL);
     held_flushed(in->node, &in->call.lk_owner);
-    if (result < 0)
+    if (result < 0) {
+        in->node->cache_ns = 0;
         return result;
+    }
     (void)answer(in, NULL, 0);
     return 0;
 }
