@@ -1,6 +1,9 @@
 /* core/env_real_pool.c - threads for what blocks.
  *
- * Threads are started when a job finds none idle, up to the limit, and stay. A finished job goes to the `done` list;
+ * Threads are started when there are more jobs than idle threads, up to the limit, and stay. An idle thread that was
+ * called is not awake yet when the next job comes, so "one is idle" would not do: the second job would wait for the first,
+ * which may wait for the second (a notification to the kernel for a lock that another one's request holds). A finished
+ * job goes to the `done` list;
  * the loop is woken for the first of them only and takes the whole list at once. */
 #include "core/env_real_internal.h"
 #include "core/mem.h"
@@ -18,7 +21,9 @@ struct real_pool {
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t has_work;
     struct list queued, done;
-    unsigned limit, started, idle;
+    unsigned limit, started;
+    unsigned idle;  /* asleep, or called and not awake yet: each takes a job before it sleeps again */
+    unsigned count; /* of `queued` */
     bool is_ending;
     pthread_t threads[POOL_MAX_THREADS];
 };
@@ -38,6 +43,7 @@ static void *pool_thread(void *arg)
             break;
         struct pool_job *job = list_entry(p->queued.next, struct pool_job, node);
         list_del(&job->node);
+        p->count--;
         pthread_mutex_unlock(&p->lock);
         job->fn(job->arg);
         pthread_mutex_lock(&p->lock);
@@ -96,7 +102,8 @@ void real_pool_submit(struct env *env, struct pool_job *job)
     list_init(&job->node);
     pthread_mutex_lock(&p->lock);
     list_add_tail(&p->queued, &job->node);
-    bool is_one_idle = p->idle > 0;
+    p->count++;
+    bool is_one_idle = p->count <= p->idle;
     if (!is_one_idle && p->started < p->limit)
         (void)start_thread(p); /* there is at least one, which will get to it */
     pthread_mutex_unlock(&p->lock);

@@ -7,6 +7,7 @@
 
 #include <fenv.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 
 static int make_env(void **state)
@@ -489,6 +490,11 @@ static void note_done(void *arg)
     waitq_wake_one(&j->q, 0);
 }
 
+static void add_one(void *arg)
+{
+    __atomic_fetch_add((int *)arg, 1, __ATOMIC_RELAXED);
+}
+
 FIBER_TEST(the_pool_runs_jobs_on_other_threads)
 {
     struct job j = { .is_done = false };
@@ -505,9 +511,55 @@ FIBER_TEST(the_pool_runs_jobs_on_other_threads)
     mem_fail_at(0);
 }
 
-static void add_one(void *arg)
+struct relay {
+    sem_t baton;
+    unsigned passed, ended;
+    struct waitq q;
+};
+
+static void wait_for_baton(void *arg)
 {
-    __atomic_fetch_add((int *)arg, 1, __ATOMIC_RELAXED);
+    struct relay *r = arg;
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 5;
+    if (sem_timedwait(&r->baton, &until) == 0)
+        __atomic_fetch_add(&r->passed, 1, __ATOMIC_RELAXED);
+}
+
+static void pass_baton(void *arg)
+{
+    struct relay *r = arg;
+
+    for (int i = 0; i < 3; i++)
+        sem_post(&r->baton);
+}
+
+static void note_end(void *arg)
+{
+    struct relay *r = arg;
+
+    r->ended++;
+    waitq_wake_all(&r->q, 0);
+}
+
+FIBER_TEST(a_job_does_not_wait_for_one_before_it_while_there_is_room)
+{
+    struct relay r = { .passed = 0 };
+    int ignored = 0;
+
+    waitq_init(&r.q);
+    sem_init(&r.baton, 0, 0);
+    env_pool_run(arg, add_one, &ignored); /* one thread is idle from now on */
+    (void)fiber_sleep_ms(NULL, 5);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(env_pool_post(arg, wait_for_baton, note_end, &r), 0);
+    assert_int_equal(env_pool_post(arg, pass_baton, note_end, &r), 0);
+    while (r.ended < 4)
+        (void)waitq_wait(&r.q, NULL);
+    assert_int_equal(r.passed, 3);
+    sem_destroy(&r.baton);
 }
 
 struct pool_user {
@@ -617,6 +669,7 @@ int main(void)
         RUN(timers_fire_in_order_and_equal_times_in_order_of_start),
         RUN(a_thousand_timers_in_random_order_fire_sorted),
         RUN(the_pool_runs_jobs_on_other_threads),
+        RUN(a_job_does_not_wait_for_one_before_it_while_there_is_room),
         RUN(many_fibers_share_the_pool),
         RUN(run_returns_the_code_given_to_stop),
         RUN(random_bytes_differ),
