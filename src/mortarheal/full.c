@@ -80,6 +80,7 @@ void progress_end(struct progress *p)
 
 struct totals {
     uint64_t found, healed, failed, split, copied;
+    uint64_t left; /* of all sets: what could not be healed, for whatever reason */
     bool is_busy, is_waiting, is_full;
 };
 
@@ -96,6 +97,7 @@ static void add_set(const struct dict *d, long long set, struct totals *t)
         t->found += (uint64_t)answer_number(d, 0, "%lld.%lld.found", set, i);
         t->copied += (uint64_t)answer_number(d, 0, "%lld.%lld.copied", set, i);
     }
+    t->left += (uint64_t)answer_number(d, 0, "%lld.troubles-in-all", set);
     for (long long i = 0; i < answer_number(d, 0, "%lld.troubles", set); i++) {
         const char *why = answer_text(d, "%lld.t.%lld.why", set, i);
 
@@ -163,9 +165,11 @@ static FIBER int follow_own(struct volume *v, bool is_full)
         progress_show(&progress, v->env, is_full ? t.found : t.healed, UINT64_MAX, t.failed, t.copied);
         if (!t.is_busy) {
             progress_end(&progress);
+            if (is_full)
+                printf("Looked at %llu entries. ", (unsigned long long)t.found);
             printf("Healed %llu entries.\n", (unsigned long long)t.healed);
             print_troubles(d);
-            return t.failed || t.split ? EXIT_NOT_DONE : 0;
+            return t.left ? EXIT_NOT_DONE : 0;
         }
         (void)fiber_sleep_ms(NULL, LOOK_AGAIN_MS);
     }

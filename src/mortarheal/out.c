@@ -6,9 +6,45 @@ static void indent(const struct out *o)
     printf("%*s", (int)o->depth * 2, "");
 }
 
+/* Length of the UTF-8 sequence at `s`, 0: it is none. */
+static size_t utf8_length(const unsigned char *s)
+{
+    size_t len = *s < 0x80                 ? 1
+                 : *s >= 0xc2 && *s < 0xe0 ? 2
+                 : (*s & 0xf0) == 0xe0     ? 3
+                 : *s >= 0xf0 && *s < 0xf5 ? 4
+                                           : 0;
+
+    for (size_t i = 1; i < len; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) || (*s == 0xf0 && s[1] < 0x90) ||
+        (*s == 0xf4 && s[1] > 0x8f))
+        return 0; /* too long a form, half of a pair, or no character */
+    return len;
+}
+
+/* A character of more than one byte, or U+FFFD for a byte that belongs to none (names may hold any). How many bytes of
+ * the text it used. */
+static size_t put_wide(const char *text)
+{
+    size_t len = utf8_length((const unsigned char *)text);
+
+    if (len)
+        (void)fwrite(text, 1, len, stdout);
+    else
+        fputs("\xef\xbf\xbd", stdout);
+    return len ? len : 1;
+}
+
 static void escape_xml(const char *text)
 {
     for (; *text; text++) {
+        if ((unsigned char)*text >= 0x80) {
+            text += put_wide(text) - 1;
+            continue;
+        }
         switch (*text) {
         case '<': fputs("&lt;", stdout); break;
         case '>': fputs("&gt;", stdout); break;
@@ -29,6 +65,8 @@ static void quote_json(const char *text)
     for (; *text; text++) {
         if (*text == '"' || *text == '\\')
             printf("\\%c", *text);
+        else if ((unsigned char)*text >= 0x80)
+            text += put_wide(text) - 1;
         else if ((unsigned char)*text < 32)
             printf("\\u%04x", (unsigned char)*text);
         else

@@ -275,7 +275,8 @@ FIBER void volume_close(struct volume *v)
 int volume_find_brick(const struct volume *v, const char *name)
 {
     for (unsigned i = 0; i < v->brick_count; i++) {
-        if (strcmp(v->bricks[i].name, name) == 0)
+        if (strcmp(v->bricks[i].name, name) == 0 ||
+            strcmp(v->bricks[i].set->children[v->bricks[i].child]->name, name) == 0)
             return (int)i;
     }
     return -ENOENT;

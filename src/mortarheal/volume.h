@@ -29,7 +29,7 @@ struct volume {
  * away. `as_daemon`: the graph heals by itself. 0, or -errno with a sentence. */
 FIBER int volume_open(struct volume *v, struct env *env, struct args *args, bool as_daemon, struct error *err);
 FIBER void volume_close(struct volume *v);
-/* The number of the brick HOST:PATH, or -ENOENT. */
+/* The number of the brick HOST:PATH, or of the child of that name (web-client-1), or -ENOENT. */
 int volume_find_brick(const struct volume *v, const char *name);
 /* A call as an internal client; call_done() in the end. */
 void volume_call(struct volume *v, struct call *call, int32_t pid);

@@ -204,7 +204,7 @@ static FIBER int heal_page(struct walk *w, struct frame *f)
 
         if (!is_walked(f, e))
             continue;
-        r = heal_queue_add_waiting(w->me, w->call, &e->stat.gfid, type, type == S_IFDIR ? HEAL_FULL : 0, f->listed_on);
+        r = heal_queue_add_waiting(w->me, w->call, &e->stat.gfid, type, HEAL_FULL, f->listed_on);
         crawl = heal_crawl_of(h, f->listed_on, true);
         if (crawl)
             crawl->tally.found++;

@@ -105,7 +105,7 @@ static const struct option replicate_options[] = {
             .help =
                 "HOST:PATH of the witness: the last subvolume leads to it and remembers which of the two others may "
                 "be stale, so that one of them can go on alone"),
-    OPT_U32("shd-max-threads", struct replicate, shd_max_threads, .def = "8", .min = 1, .max = 64, .live = true,
+    OPT_U32("shd-max-threads", struct replicate, shd_max_threads, .def = "16", .min = 1, .max = 64, .live = true,
             .help = "heals at once in a heal daemon; GlusterFS's default is 1"),
     OPT_U32("shd-wait-qlength", struct replicate, shd_wait_length, .def = "1024", .min = 1, .max = 655536,
             .live = true),
