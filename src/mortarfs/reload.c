@@ -1,12 +1,14 @@
 /* When the volume file changes: options in place where that is enough, else a new graph beside the old one, to which the
  * mount moves. The old one ends then, but for open files that have no name any more: those live in it until they are
- * closed. A brick whose graph has another shape must be restarted: its clients hold descriptors in the old one. */
+ * closed. So it is with an option that cannot change in place, such as the host of a brick that was replaced. A brick whose
+ * graph has another shape must be restarted: its clients hold descriptors in the old one. */
 #include "core/mem.h"
 #include "mortarfs/process_internal.h"
 #include "mount/fuse/fuse.h"
 
 #define PLACE "volume-file"
 
+/* How many translators would need more than that; or a negative errno. */
 static FIBER int change_options(struct process *p, const struct volfile *file, struct error *err)
 {
     SCOPED(dict_unref) struct dict *overrides = NULL;
@@ -17,10 +19,12 @@ static FIBER int change_options(struct process *p, const struct volfile *file, s
         return r;
     options.overrides = overrides;
     options.id = p->graph->id;
-    r = graph_reconfigure(p->graph, file, &options, err);
-    if (r > 0)
-        LOG(p->log, LOG_WARNING, PLACE, "restart-needed", "translators=%d file=%s", r, volfile_label(p));
-    return r;
+    return graph_reconfigure(p->graph, file, &options, err);
+}
+
+static bool is_brick(const struct process *p)
+{
+    return strcmp(p->graph->root->class->type, "protocol/server") == 0;
 }
 
 /* ---- graphs that open files still need ---- */
@@ -100,14 +104,31 @@ static FIBER void leave_graph(struct process *p, struct graph *graph, struct tra
 
 /* ---- following the file ---- */
 
+/* Of a process that nobody holds files in: a heal daemon. */
+static FIBER int replace_graph(struct process *p, const char *text, struct error *err)
+{
+    struct graph *old = p->graph, *graph;
+    struct translator *fuse;
+    int r = graph_make(p, text, false, &graph, &fuse, err);
+
+    if (r < 0)
+        return r;
+    p->graph = graph;
+    graph_stop(old);
+    graph_free(old);
+    return 0;
+}
+
 static FIBER int change_graph(struct process *p, const char *text, struct error *err)
 {
     struct graph *old = p->graph, *graph;
     struct translator *fuse;
     int r;
 
-    if (!p->fuse)
+    if (is_brick(p))
         return error_set(err, -EBUSY, "%s describes another graph; restart this process to use it", volfile_label(p));
+    if (!p->fuse)
+        return replace_graph(p, text, err);
     r = graph_make(p, text, true, &graph, &fuse, err);
     if (r < 0)
         return r;
@@ -139,9 +160,12 @@ static FIBER int follow(struct process *p, struct error *err)
     r = volfile_parse(volfile_label(p), text, strlen(text), &file, err);
     if (r < 0)
         return r;
-    if (graph_same_topology(p->graph, file))
-        r = change_options(p, file, err);
-    else
+    r = graph_same_topology(p->graph, file) ? change_options(p, file, err) : 1;
+    if (r > 0 && is_brick(p) && graph_same_topology(p->graph, file)) {
+        LOG(p->log, LOG_WARNING, PLACE, "restart-needed", "translators=%d file=%s", r, volfile_label(p));
+        r = 0;
+    }
+    if (r > 0)
         r = change_graph(p, text, err);
     if (r < 0)
         return r;

@@ -72,6 +72,7 @@ ok "the mount reaches it" wait_for 40 sh -c "echo again > $T/mnt/again && grep -
 is "$(m volume replace-brick home "$(b 1)" "$(b 9)" commit force)" "volume replace-brick: success: replace-brick commit force operation successful" "a brick is replaced"
 like "$(m volume info home)" "Brick1: $(b 9)" "in its place"
 ok "the new one is online" wait_for 40 all_online 3
+ok "the mount writes to it" wait_for 40 sh -c "echo replaced > $T/mnt/replaced && grep -q replaced $T/bricks/9/replaced"
 like "$(m volume delete home)" "Volume needs to be stopped before deletion" "a started volume is not deleted"
 umount "$T/mnt"
 is "$(m volume stop home)" "volume stop: home: success" "it is stopped"
