@@ -26,7 +26,9 @@ struct cli {
 
 /* What the words mean. */
 struct cli_request {
-    json_t *json;         /* to the daemon; owned; NULL: answered here already, with `code` */
+    json_t *json; /* to the daemon; owned; NULL: answered here already, with `code` */
+    char *const
+        *tool; /* words of mortar-heal that does it, behind where the volume file is; NULL: the daemon does it */
     const char *usage;    /* of the command, for wrong words */
     const char *question; /* to be asked first, or NULL */
     bool no_is_failure;   /* "no" ends with 1 and the usage, as for replica 2 */

@@ -129,6 +129,49 @@ static int print_json(const json_t *answer)
     return json_integer_value(json_object_get(answer, "ret")) == 0 ? 0 : 1;
 }
 
+/* The low byte of a negative errno, as GlusterFS's own heal tool ends. */
+static int tool_refuses(const char *sentence, int number)
+{
+    puts(sentence);
+    puts("Volume heal failed.");
+    return -number & 0xff;
+}
+
+/* What mortar-heal does; `answer` describes the volume. Does not return when the tool runs. */
+static int run_tool(const struct cli *cli, const struct cli_request *request, const json_t *answer)
+{
+    const json_t *v = json_array_get(json_object_get(answer, "volumes"), 0);
+    const char *name = json_string_value(json_object_get(request->json, "name"));
+    SCOPED_FREE char *server = mem_printf("--volfile-server=%s", cli->socket_path);
+    SCOPED_FREE char *id = mem_printf("--volfile-id=%s", name);
+    SCOPED_FREE char *sentence = NULL;
+    char *words[16] = { "mortar-heal", server, "--volfile-server-transport=unix", id };
+    int count = 4;
+
+    if (!v) {
+        sentence = mem_printf("Volume %s does not exist", name);
+        return tool_refuses(sentence, ENOENT);
+    }
+    if (json_integer_value(json_object_get(v, "kind")) != 2) {
+        sentence = mem_printf(
+            "This command is supported for only volumes of replicate/disperse type. Volume %s is not of type "
+            "replicate/disperse",
+            name);
+        return tool_refuses(sentence, EINVAL);
+    }
+    if (json_integer_value(json_object_get(v, "state")) != 1) {
+        sentence = mem_printf("%s: Not able to fetch volfile from glusterd", name);
+        return tool_refuses(sentence, EIO);
+    }
+    if (cli->form != CLI_TEXT)
+        words[count++] = cli->form == CLI_XML ? "--xml" : "--json";
+    for (char *const *word = request->tool; *word; word++)
+        words[count++] = *word;
+    (void)execvp(words[0], words);
+    (void)fprintf(stderr, "mortar-heal cannot be run: %s\n", strerror(errno));
+    return 1;
+}
+
 static int run_words(const struct cli *cli, int count, char **words)
 {
     struct error err = { "" };
@@ -147,6 +190,8 @@ static int run_words(const struct cli *cli, int count, char **words)
     r = ask_daemon(cli, request.json, &answer, &err);
     if (r < 0)
         puts(err.text);
+    else if (request.tool)
+        code = run_tool(cli, &request, answer);
     else if (cli->form == CLI_JSON)
         code = print_json(answer);
     else

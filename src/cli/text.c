@@ -79,9 +79,41 @@ static int print_plain(const json_t *answer, const char *failed, const char *suc
     return 0;
 }
 
+/* "heal V enable" and "disable" set an option, and say it in their own words. */
+static int print_switch(const json_t *request, const json_t *answer, const char *value)
+{
+    const char *verb = strcmp(value, "enable") == 0 ? "Enable" : "Disable";
+
+    if (has_failed(answer)) {
+        (void)fprintf(stderr, "%s heal on volume %s has been unsuccessful:\n%s\n", verb, text_of(request, "name"),
+                      text_of(answer, "error"));
+        return 1;
+    }
+    printf("%s heal on volume %s has been successful \n", verb, text_of(request, "name"));
+    return 0;
+}
+
+static int print_heal(const json_t *request, const json_t *answer)
+{
+    const char *kind = flag_of(request, "full") ? "full" : "index";
+
+    if (has_failed(answer)) {
+        (void)fprintf(stderr,
+                      "Launching heal operation to perform %s self heal on volume %s has been unsuccessful:\n%s\n",
+                      kind, text_of(request, "name"), text_of(answer, "error"));
+        return 1;
+    }
+    printf(
+        "Launching heal operation to perform %s self heal on volume %s has been successful \nUse heal info commands to check "
+        "status.\n",
+        kind, text_of(request, "name"));
+    return 0;
+}
+
 static int print_set(const json_t *request, const json_t *answer)
 {
-    (void)request;
+    if (*text_of(request, "as"))
+        return print_switch(request, answer, text_of(request, "as"));
     return print_plain(answer, "volume set: failed: ", "volume set: success");
 }
 
@@ -494,6 +526,7 @@ int text_print(const json_t *request, const json_t *answer)
         { "replace-brick", print_replace_brick },
         { "peer-status", print_peers },
         { "uuid", print_uuid },
+        { "heal", print_heal },
     };
     const char *command = text_of(request, "command");
 

@@ -346,6 +346,60 @@ static int parse_replace_brick(struct args *a)
                 put(a, "new", json_string(a->words[2])) && put(a, "force", json_true()));
 }
 
+/* ---- heal ---- */
+
+#define TOOL_WORDS_MAX 8
+
+/* `words` after the volume's name, translated for mortar-heal. */
+static int heal_by_tool(struct args *a, const char *first, int from)
+{
+    static char *words[TOOL_WORDS_MAX];
+    static char first_copy[32];
+    int count = 0;
+
+    (void)snprintf(first_copy, sizeof(first_copy), "%s", first);
+    words[count++] = first_copy;
+    for (int i = from; i < a->count && count < TOOL_WORDS_MAX - 1; i++)
+        words[count++] = a->words[i];
+    words[count] = NULL;
+    a->r->tool = words;
+    /* The volume's kind and state are looked at first. */
+    if (begin(a, "volume-info") < 0)
+        return -ENOMEM;
+    return done(put(a, "name", json_string(a->words[0])));
+}
+
+static int heal_switch(struct args *a, const char *value)
+{
+    if (begin(a, "volume-set") < 0)
+        return -ENOMEM;
+    return done(put(a, "name", json_string(a->words[0])) && put(a, "as", json_string(value)) &&
+                put(a, "pairs", json_pack("[[ss]]", "cluster.self-heal-daemon", value)));
+}
+
+static int parse_heal(struct args *a)
+{
+    const char *word = a->count > 1 ? a->words[1] : "";
+
+    if (a->count < 1)
+        return -EINVAL;
+    if (a->count == 1 || (a->count == 2 && strcmp(word, "full") == 0)) {
+        if (begin(a, "heal") < 0)
+            return -ENOMEM;
+        return done(put(a, "name", json_string(a->words[0])) && put(a, "full", json_boolean(*word != '\0')));
+    }
+    if (a->count == 2 && (strcmp(word, "enable") == 0 || strcmp(word, "disable") == 0))
+        return heal_switch(a, word);
+    if (strcmp(word, "info") == 0 && (a->count == 2 || (a->count == 3 && (strcmp(a->words[2], "summary") == 0 ||
+                                                                          strcmp(a->words[2], "split-brain") == 0))))
+        return heal_by_tool(a, "info", 2);
+    if (strcmp(word, "statistics") == 0 && (a->count == 2 || (a->count == 3 && strcmp(a->words[2], "heal-count") == 0)))
+        return heal_by_tool(a, "statistics", 2);
+    if (strcmp(word, "split-brain") == 0 && a->count >= 4 && a->count <= 5)
+        return heal_by_tool(a, "resolve", 2);
+    return -EINVAL;
+}
+
 /* ---- the rest ---- */
 
 static int parse_peer_status(struct args *a)
@@ -403,6 +457,10 @@ static const struct cli_command commands[] = {
     { "volume", "delete", "volume delete <VOLNAME>", "forget a stopped volume; its bricks keep their data",
       parse_delete },
     { "volume", "get", "volume get <VOLNAME|all> <key|all>", "show the value of an option", parse_get },
+    { "volume", "heal",
+      "volume heal <VOLNAME> [enable | disable | full |statistics [heal-count] |info [summary | split-brain] |split-brain "
+      "{bigger-file <FILE> | latest-mtime <FILE> |source-brick <HOSTNAME:BRICKNAME> [<FILE>]}]",
+      "heal a mirror, or show what is left to heal", parse_heal },
     { "volume", "help", "volume help", "list these commands", parse_volume_help },
     { "volume", "info", "volume info [all|<VOLNAME>]", "show volumes", parse_info },
     { "volume", "list", "volume list", "list the names of all volumes", parse_list },
@@ -425,12 +483,23 @@ static const struct cli_command commands[] = {
 };
 
 /* Commands of `gluster` that are not there yet: said by name. */
-static const char *const later[] = { "volume rebalance",   "volume heal",      "volume profile",
-                                     "volume top",         "volume statedump", "volume log",
-                                     "volume sync",        "volume barrier",   "volume quota",
-                                     "volume clear-locks", "volume bitrot",    "volume geo-replication",
-                                     "volume reset-brick", "snapshot",         "peer probe",
-                                     "peer detach",        "get-state",        "nfs-ganesha",
+static const char *const later[] = { "volume rebalance",
+                                     "volume profile",
+                                     "volume top",
+                                     "volume statedump",
+                                     "volume log",
+                                     "volume sync",
+                                     "volume barrier",
+                                     "volume quota",
+                                     "volume clear-locks",
+                                     "volume bitrot",
+                                     "volume geo-replication",
+                                     "volume reset-brick",
+                                     "snapshot",
+                                     "peer probe",
+                                     "peer detach",
+                                     "get-state",
+                                     "nfs-ganesha",
                                      "volume inode-quota" };
 
 void words_print_help(const char *group)

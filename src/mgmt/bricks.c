@@ -13,7 +13,6 @@
 #define STOP_MS             10000 /* then it is killed */
 #define LOOK_MS             20
 #define ARGUMENTS_MAX_BYTES 16384
-#define WHY_BYTES           256
 
 extern char **environ;
 
@@ -203,24 +202,35 @@ static void launch_job(void *arg)
         keep_last_line(l);
 }
 
-FIBER int process_start(struct process *p, char *const *words)
+FIBER int program_run(struct mortard *d, char *const *words, char why[static WHY_BYTES])
 {
     struct launch *l = NEW(struct launch);
+    int r;
 
+    why[0] = '\0';
     if (!l)
         return -ENOMEM;
     l->words = words;
+    env_pool_run(d->env, launch_job, l);
+    r = l->code < 0 ? l->code : l->code > 0 ? -EIO : 0;
+    if (r < 0)
+        (void)snprintf(why, WHY_BYTES, "%s", *l->why ? l->why : "it ended without a word");
+    mem_free(l);
+    return r;
+}
+
+FIBER int process_start(struct process *p, char *const *words)
+{
+    int r;
+
     p->state = PROCESS_STARTING;
-    env_pool_run(p->d->env, launch_job, l);
+    r = program_run(p->d, words, p->why);
     p->state = PROCESS_DOWN;
     p->pid = 0;
-    if (l->code != 0) {
-        (void)snprintf(p->why, sizeof(p->why), "%s", *l->why ? l->why : "it ended without a word");
+    if (r < 0) {
         LOG(env_log(p->d->env), LOG_ERROR, "mortard", "process-failed", "process=\"%s\" reason=\"%s\"", p->key, p->why);
-        mem_free(l);
         return -EIO;
     }
-    mem_free(l);
     if (!process_look(p)) {
         (void)snprintf(p->why, sizeof(p->why), "it ended at once, see its log");
         return -EIO;

@@ -9,14 +9,23 @@ static const struct command {
     command_fn run;
     bool is_open; /* also over the network */
 } commands[] = {
-    { "volume-create", command_volume_create, false }, { "volume-start", command_volume_start, false },
-    { "volume-stop", command_volume_stop, false },     { "volume-delete", command_volume_delete, false },
-    { "volume-set", command_volume_set, false },       { "volume-reset", command_volume_reset, false },
-    { "volume-get", command_volume_get, false },       { "volume-info", command_volume_info, true },
-    { "volume-list", command_volume_list, true },      { "volume-status", command_volume_status, true },
-    { "volume-help", command_volume_help, true },      { "add-brick", command_add_brick, false },
-    { "remove-brick", command_remove_brick, false },   { "replace-brick", command_replace_brick, false },
-    { "peer-status", command_peer_status, true },      { "uuid", command_uuid, true },
+    { "volume-create", command_volume_create, false },
+    { "volume-start", command_volume_start, false },
+    { "volume-stop", command_volume_stop, false },
+    { "volume-delete", command_volume_delete, false },
+    { "volume-set", command_volume_set, false },
+    { "volume-reset", command_volume_reset, false },
+    { "volume-get", command_volume_get, false },
+    { "volume-info", command_volume_info, true },
+    { "volume-list", command_volume_list, true },
+    { "volume-status", command_volume_status, true },
+    { "volume-help", command_volume_help, true },
+    { "add-brick", command_add_brick, false },
+    { "remove-brick", command_remove_brick, false },
+    { "replace-brick", command_replace_brick, false },
+    { "heal", command_heal, false },
+    { "peer-status", command_peer_status, true },
+    { "uuid", command_uuid, true },
 };
 
 const char *request_text(const json_t *request, const char *key)

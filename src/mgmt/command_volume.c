@@ -226,10 +226,22 @@ FIBER int command_volume_reset(struct mortard *d, const json_t *request, json_t 
 
 /* ---- bricks ---- */
 
+/* Starts what has to run, and has bricks filled that are to hold what others have. `bricks` NULL: none of them. */
+static FIBER int fill_new_bricks(struct mortard *d, const json_t *request, const json_t *bricks)
+{
+    struct volume *v;
+
+    reconcile_now(d, true);
+    if (bricks && request_volume(d, request, &v, NULL) == 0 && v->state == VOLUME_STARTED)
+        heal_mark_bricks(d, v->name, bricks);
+    return 0;
+}
+
 FIBER int command_add_brick(struct mortard *d, const json_t *request, json_t *answer, struct error *err)
 {
     uint32_t replica, arbiter = request_number(request, "arbiter", 0);
     struct new_bricks fresh = { 0 };
+    bool grows;
     struct volume *v;
     int r = request_volume(d, request, &v, err);
 
@@ -237,6 +249,7 @@ FIBER int command_add_brick(struct mortard *d, const json_t *request, json_t *an
     if (r < 0)
         return r;
     replica = request_number(request, "replica", 0);
+    grows = replica > volume_group_size(v);
     r = new_bricks_prepare(d, json_object_get(request, "bricks"), &v->id, 1, request_flag(request, "force"), &fresh,
                            err);
     r = r < 0 ? r : request_volume(d, request, &v, err);
@@ -248,9 +261,7 @@ FIBER int command_add_brick(struct mortard *d, const json_t *request, json_t *an
     if (r < 0)
         new_bricks_undo(d, &fresh);
     new_bricks_done(&fresh);
-    if (r == 0)
-        reconcile_now(d, true);
-    return r;
+    return r < 0 ? r : fill_new_bricks(d, request, grows ? json_object_get(request, "bricks") : NULL);
 }
 
 /* "HOST:/path" -> [host, path]; NULL: it is not one, or no memory. */
@@ -316,8 +327,8 @@ FIBER int command_replace_brick(struct mortard *d, const json_t *request, json_t
         new_bricks_undo(d, &fresh);
     new_bricks_done(&fresh);
     json_decref(old);
-    json_decref(list);
     if (r == 0)
-        reconcile_now(d, true);
+        r = fill_new_bricks(d, request, list);
+    json_decref(list);
     return r;
 }

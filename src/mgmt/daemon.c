@@ -293,7 +293,7 @@ FIBER void mortard_stop(struct mortard *d)
     (void)waitq_wake_all(&d->ending, 0);           /* mortard_wait */
     (void)waitq_wake_all(&d->reconcile_wanted, 0); /* it ends */
     server_close(d);
-    while (d->is_reconciling)
+    while (d->is_reconciling || d->heals > 0)
         (void)waitq_wait(&d->reconciled, NULL);
     consensus_free(d->consensus);
     journal_free(d->journal);

@@ -23,6 +23,7 @@ struct mortard_options {
     const char *socket_path;  /* /var/run/glusterd.socket */
     const char *bind_address; /* "": all */
     const char *program;      /* of bricks and heal daemons: "mortarfs" */
+    const char *heal_program; /* "mortar-heal" */
     uint16_t port;
     uint16_t base_port, max_port; /* for bricks */
 };

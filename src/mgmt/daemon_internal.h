@@ -31,6 +31,7 @@ struct mortard {
     struct waitq reconcile_wanted, reconciled;
     uint64_t wanted, done; /* how often it was asked for, and up to which of these it has answered */
     bool is_reconciling, is_forced;
+    unsigned heals; /* that were asked for and are under way */
 
     struct scope life;
     bool is_stopping;
@@ -65,6 +66,12 @@ FIBER void server_close(struct mortard *d);
 void server_tell_volume_files(struct mortard *d);
 
 /* ---- bricks.c ---- */
+
+#define WHY_BYTES 256
+
+/* Runs a program that ends, or goes into the background when it works, and waits for that. 0, or -errno and the last line
+ * it said. `words` end with NULL. */
+FIBER int program_run(struct mortard *d, char *const *words, char why[static WHY_BYTES]);
 
 enum process_state { PROCESS_STARTING, PROCESS_UP, PROCESS_DOWN };
 
@@ -105,6 +112,12 @@ void reconcile_soon(struct mortard *d);
 /* Now, and waits for it. `forced`: processes that failed are tried at once. */
 FIBER void reconcile_now(struct mortard *d, bool forced);
 char *brick_key(const struct volume *v, unsigned brick) MUST_USE;
+
+/* ---- heal.c ---- */
+
+/* Says of bricks of a started volume that they lack everything, so that heal fills them. What could not be said is in the
+ * log: it can be said again with mortar-heal mark-brick. `bricks`: ["HOST:/path"...]. */
+FIBER void heal_mark_bricks(struct mortard *d, const char *volume, const json_t *bricks);
 
 /* ---- command.c ---- */
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 struct settings_of_file {
-    char *work, *run, *log, *socket, *bind, *pid_file, *log_file, *level, *volfile, *program;
+    char *work, *run, *log, *socket, *bind, *pid_file, *log_file, *level, *volfile, *heal_program, *program;
     unsigned long port, base_port, max_port;
     bool in_foreground;
 };
@@ -103,6 +103,7 @@ static const char usage_text[] =
     "                             one of them: working-directory, run-directory, logging-directory, glusterd-sockfile,\n"
     "                             transport.socket.bind-address, transport.socket.listen-port, base-port, max-port\n"
     "      --brick-program=NAME   what serves a brick (mortarfs)\n"
+    "      --heal-program=NAME    what marks and walks bricks for heal (mortar-heal)\n"
     "  -V, --version\n"
     "  -h, --help\n";
 
@@ -119,7 +120,7 @@ static int take_xlator_option(struct settings_of_file *s, const char *text, stru
     return 0;
 }
 
-enum { OPTION_XLATOR = 256, OPTION_PROGRAM };
+enum { OPTION_XLATOR = 256, OPTION_PROGRAM, OPTION_HEAL_PROGRAM };
 
 static int parse(struct settings_of_file *s, int argc, char **argv, struct error *err)
 {
@@ -131,6 +132,7 @@ static int parse(struct settings_of_file *s, int argc, char **argv, struct error
         { "volfile", required_argument, NULL, 'f' },
         { "xlator-option", required_argument, NULL, OPTION_XLATOR },
         { "brick-program", required_argument, NULL, OPTION_PROGRAM },
+        { "heal-program", required_argument, NULL, OPTION_HEAL_PROGRAM },
         { "version", no_argument, NULL, 'V' },
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 },
@@ -147,6 +149,7 @@ static int parse(struct settings_of_file *s, int argc, char **argv, struct error
         case 'L': keep(&s->level, optarg); break;
         case 'f': keep(&s->volfile, optarg); break;
         case OPTION_PROGRAM: keep(&s->program, optarg); break;
+        case OPTION_HEAL_PROGRAM: keep(&s->heal_program, optarg); break;
         case OPTION_XLATOR:
             if (override_count < ARRAY_SIZE(overrides))
                 overrides[override_count++] = optarg;
@@ -197,6 +200,7 @@ static int make_options(struct mortard_process *p, struct error *err)
         .socket_path = or_else(s->socket, "/var/run/glusterd.socket"),
         .bind_address = or_else(s->bind, ""),
         .program = or_else(s->program, "mortarfs"),
+        .heal_program = or_else(s->heal_program, "mortar-heal"),
         .port = (uint16_t)s->port,
         .base_port = (uint16_t)s->base_port,
         .max_port = (uint16_t)s->max_port,

@@ -57,7 +57,7 @@ ok "the mount has the new file" wait_for 20 grep -q "option ping-timeout 7" "$T/
 is "$(m volume set home group metadata-cache)" "volume set: success" "a group is set"
 like "$(m volume info home)" "performance.md-cache-timeout: 600" "all of it"
 is "$(m volume reset home)" "volume reset: success: reset volume successful" "options are reset"
-ok "the mount goes on over all that" sh -c "echo more > $T/mnt/more && grep -q more $T/bricks/2/more"
+ok "the mount goes on over all that" wait_for 10 sh -c "echo more > $T/mnt/more && grep -q more $T/bricks/2/more"
 
 pid=$(row 1 pid)
 stop_mortard KILL
@@ -73,6 +73,13 @@ is "$(m volume replace-brick home "$(b 1)" "$(b 9)" commit force)" "volume repla
 like "$(m volume info home)" "Brick1: $(b 9)" "in its place"
 ok "the new one is online" wait_for 40 all_online 3
 ok "the mount writes to it" wait_for 40 sh -c "echo replaced > $T/mnt/replaced && grep -q replaced $T/bricks/9/replaced"
+ok "and heal fills it" wait_for 60 diff -r --no-dereference "$T/bricks/9/doc" "$T/bricks/2/doc"
+ok "nothing is left to heal" wait_for 60 sh -c "! nsenter --net=/run/netns/$ns_prefix-main mortar --glusterd-sock=$T/run/mortard.socket volume heal home info | grep 'Number of entries: [^0]'"
+like "$(m volume heal home info summary)" "Brick $(b 9).*Number of entries in split-brain: 0" "heal info summary is shown"
+like "$(m volume heal home)" "Launching heal operation to perform index self heal on volume home has been successful" "heal is launched"
+like "$(m volume heal home full)" "perform full self heal on volume home has been successful" "and in full"
+like "$(m volume heal home disable)" "Disable heal on volume home has been successful" "it can be switched off"
+like "$(m volume heal home)" "Self-heal-daemon is disabled" "and says so then"
 like "$(m volume delete home)" "Volume needs to be stopped before deletion" "a started volume is not deleted"
 umount "$T/mnt"
 is "$(m volume stop home)" "volume stop: home: success" "it is stopped"
