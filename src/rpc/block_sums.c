@@ -161,19 +161,36 @@ int block_sum(struct block_summer *s, const void *data, size_t size_bytes, uint8
 
 /* ---- RCHECKSUM ---- */
 
-int range_sums_of(const void *data, size_t size_bytes, bool wants_sha256, struct range_sums *ret_sums)
+/* How many bytes can be added before the sums of 32 bits have to be reduced, as in zlib. */
+#define ADLER_STEP 5552
+#define ADLER_BASE 65521
+
+static uint32_t adler_from_zero(const uint8_t *bytes, size_t size)
 {
-    const int8_t *bytes = data;
-    uint8_t strong[EVP_MAX_MD_SIZE] = { 0 };
     uint32_t a = 0, b = 0;
 
-    for (size_t i = 0; i < size_bytes; i++) {
-        a += (uint32_t)(int32_t)bytes[i];
-        b += a;
+    while (size) {
+        size_t step = MIN(size, (size_t)ADLER_STEP);
+
+        for (size_t i = 0; i < step; i++) {
+            a += bytes[i];
+            b += a;
+        }
+        a %= ADLER_BASE;
+        b %= ADLER_BASE;
+        bytes += step;
+        size -= step;
     }
+    return b << 16 | a;
+}
+
+int range_sums_of(const void *data, size_t size_bytes, bool wants_sha256, struct range_sums *ret_sums)
+{
+    uint8_t strong[EVP_MAX_MD_SIZE] = { 0 };
+
     if (!EVP_Digest(data, size_bytes, strong, NULL, wants_sha256 ? EVP_sha256() : EVP_md5(), NULL))
         return -EIO;
-    ret_sums->weak = (a & 0xffff) | (b << 16);
+    ret_sums->weak = adler_from_zero(data, size_bytes);
     memcpy(ret_sums->strong, strong, RANGE_SUM_BYTES);
     return 0;
 }

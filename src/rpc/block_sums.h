@@ -90,7 +90,7 @@ int block_sum(struct block_summer *s, const void *data, size_t size_bytes, uint8
 #define RANGE_SUM_BYTES 32
 
 struct range_sums {
-    uint32_t weak;                   /* rsync's rolling sum, over signed bytes */
+    uint32_t weak;                   /* Adler-32, but beginning with 0 instead of 1, as GlusterFS's bricks give it */
     uint8_t strong[RANGE_SUM_BYTES]; /* SHA-256, or MD5 and 16 zero bytes */
 };
 
