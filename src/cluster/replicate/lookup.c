@@ -339,6 +339,8 @@ FIBER int replicate_lookup(struct translator *me, struct call *call, const struc
     if (is_private(call, q))
         return -EPERM;
     ret = is_free_name(me, call, q, r) ? -ENOENT : look(&l, r);
+    if (ret == -ENOENT && l.fan)
+        r->asked_ns = fan_asked_ns(l.fan);
     fan_free(l.fan);
     if (q->parent && q->name)
         note_name(me, q->parent, ret == -ENOENT);

@@ -590,12 +590,26 @@ static void take_directory(struct txn *txn, uint32_t from, struct inode *directo
     *post = is_second ? a->post2 : a->post;
 }
 
+static uint64_t asked_ns(const struct txn *txn)
+{
+    uint64_t last_ns = 0;
+
+    for_each_child(i, txn->ok)
+    {
+        if (!txn->answer[i] || txn->answer[i]->asked_ns == 0)
+            return 0;
+        last_ns = MAX(last_ns, txn->answer[i]->asked_ns);
+    }
+    return last_ns;
+}
+
 static void answer(struct txn *txn, struct reply *r)
 {
     struct replicate *s = replicate_of(txn->me);
     uint32_t from = txn->ok & good_of(txn) & ~s->arbiter;
     struct inode *subject = txn->q->inode ? txn->q->inode : txn->claim[0].inode;
     struct iatt pre, post, pre2 = { 0 }, post2 = { 0 };
+    uint64_t last_ns = asked_ns(txn);
     unsigned child;
 
     if (!from)
@@ -609,6 +623,7 @@ static void answer(struct txn *txn, struct reply *r)
         take_directory(txn, from, txn->q->parent, &pre, &post, false);
         take_directory(txn, from, txn->q->parent2, &pre2, &post2, true);
         reply_move(r, txn->answer[child]);
+        r->asked_ns = last_ns;
         r->pre = pre;
         r->post = post;
         r->pre2 = pre2;

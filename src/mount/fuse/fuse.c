@@ -274,6 +274,9 @@ static void fuse_dump(struct translator *me, struct dump *out)
     NUMBER("bytes_written", m->count.bytes_written);
     NUMBER("reads_filled_with_zeros", m->count.zero_filled);
     NUMBER("caches_kept", m->count.caches_kept);
+    NUMBER("attributes_served", m->count.served_kept);
+    NUMBER("absent_names_served", m->count.served_absent);
+    NUMBER("known_names", m->known_names);
     NUMBER("invalidations", m->count.invalidations);
     NUMBER("invalidations_queued", m->lanes[LANE_INODES].queued + m->lanes[LANE_NAMES].queued);
     NUMBER("invalidations_dropped", m->count.invalidations_dropped);

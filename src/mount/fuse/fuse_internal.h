@@ -67,7 +67,7 @@ struct fuse {
 
 struct counters {
     uint64_t requests, replies_lost, interrupts, forgets, invalidations, invalidations_dropped, caches_kept, retries;
-    uint64_t bytes_read, bytes_written, zero_filled, group_reads, served_kept;
+    uint64_t bytes_read, bytes_written, zero_filled, group_reads, served_kept, served_absent;
 };
 
 /* Attributes that were asked for, and may be served again under a lease; see lease.c. */
@@ -75,6 +75,9 @@ struct kept_attr {
     struct iatt stat;
     uint64_t asked_ns, mark;
 };
+
+/* Of a directory: names that are not there, see absent.c. */
+struct absent_names;
 
 struct told {
     uint64_t size;
@@ -117,6 +120,7 @@ struct node {
     struct iatt *own;     /* directory: its attributes after our last change of its names; see names.c */
     uint64_t own_ns;      /* when they came */
     struct kept_attr *kept;
+    struct absent_names *absent; /* directory */
     uint64_t own_changes; /* through us, that may have moved its attributes; see attr_mark() */
     struct told told;
     bool is_written;     /* by the kernel since it was told: it has dropped its size and times itself */
@@ -217,6 +221,7 @@ struct mount {
     struct recent_name recent[FUSE_RECENT_NAMES];
     unsigned recent_next;
     struct lane lanes[LANE_COUNT]; /* inval.c */
+    uint32_t known_names;          /* absent.c: of all directories */
     uint64_t name_changes;         /* through us, of names whose inodes are not known */
     uint64_t upcalls;              /* what answers a request that began before the last one must not be kept */
     struct counters count;
@@ -336,6 +341,19 @@ FIBER void attr_settle(struct mount *m, struct node *node, const struct iatt *a)
 FIBER bool bricks_give_leases(struct request_in *in);
 /* Are the pages that the kernel may have of the node what it would read now? */
 bool pages_are_leased(struct mount *m, struct node *node);
+
+/* ---- absent.c: names that are not there ---- */
+/* The directory was made by `in` and is empty; r is the answer. */
+void absent_all(struct request_in *in, struct node *dir, const struct reply *r);
+/* A look-up by `in` did not find it; `mark` is attr_mark() of the directory when it began. */
+void absent_note(struct request_in *in, struct node *dir, const char *name, const struct reply *r, uint64_t mark);
+/* We are about to do something with the name: it may be there from now on, whatever comes of it. */
+void absent_may_come(struct mount *m, struct node *dir, const char *name);
+/* We have taken it away. */
+void absent_has_gone(struct mount *m, struct node *dir, const char *name);
+/* Is it known not to be there? Then *ret_until_ns is how long that is sure to hold. */
+bool absent_is_sure(struct mount *m, struct node *dir, const char *name, uint64_t *ret_until_ns);
+void absent_free(struct mount *m, struct node *dir);
 
 /* ---- groups.c ---- */
 struct group_cache *group_cache_new(void);

@@ -51,6 +51,7 @@ static void node_free(struct mount *m, struct node *node)
     mem_free(node->name);
     mem_free(node->own);
     mem_free(node->kept);
+    absent_free(m, node);
     if (node != &m->root)
         mem_free(node);
 }
@@ -102,6 +103,7 @@ void node_free_all(struct mount *m)
     inode_unref(take(m->root.inode));
     mem_free(take(m->root.own));
     mem_free(take(m->root.kept));
+    absent_free(m, &m->root);
 }
 
 struct inode *node_inode(struct mount *m, struct node *node)

@@ -81,32 +81,58 @@ static FIBER void settle_found(struct request_in *in, const struct reply *r)
     node_unpin(in->m, node);
 }
 
+/* Nothing has that name: for how long the kernel may believe it. */
+static int answer_none(struct request_in *in, double timeout_s)
+{
+    struct fuse_entry_out none = { .entry_valid = (uint64_t)timeout_s };
+
+    if (timeout_s <= 0)
+        return -ENOENT;
+    none.entry_valid_nsec = (uint32_t)((timeout_s - (double)none.entry_valid) * 1e9);
+    (void)answer(in, &none, sizeof(none));
+    return 0;
+}
+
+static double none_timeout_s(const struct request_in *in)
+{
+    bool may_keep = in->upcalls == in->m->upcalls && !names_are_shared(in->m, &in->node->gfid);
+
+    return may_keep ? mount_options(in->m)->negative_timeout_s : 0;
+}
+
+static int answer_sure_none(struct request_in *in, const char *name, uint64_t until_ns)
+{
+    double left_s = (double)(until_ns - env_now_ns(in->m->env)) / 1e9;
+
+    recent_note(in->m, &in->node->gfid, name, NULL);
+    return answer_none(in, MIN(left_s, none_timeout_s(in)));
+}
+
 FIBER int on_lookup(struct request_in *in)
 {
     const char *name = (const char *)in->args;
-    SCOPED(reply_free) struct reply *r = reply_new();
-    struct fuse *f = mount_options(in->m);
+    SCOPED(reply_free) struct reply *r = NULL;
+    uint64_t mark = attr_mark(in->m, in->node), until_ns;
     int result = check_name(name);
 
     if (result < 0)
         return result;
+    if (absent_is_sure(in->m, in->node, name, &until_ns))
+        return answer_sure_none(in, name, until_ns);
+    r = reply_new();
     if (!r)
         return -ENOMEM;
     result = is_walking_again(in) ? look_up_to_open(in, name, r) : ask_lookup(in, name, r);
     if (result == 0 || result == -ENOENT)
         recent_note(in->m, &in->node->gfid, name, result == 0 ? &r->stat.gfid : NULL);
-    if (result == -ENOENT && f->negative_timeout_s > 0 && in->upcalls == in->m->upcalls &&
-        !names_are_shared(in->m, &in->node->gfid)) {
-        struct fuse_entry_out none = { .entry_valid = (uint64_t)f->negative_timeout_s };
-
-        none.entry_valid_nsec = (uint32_t)((f->negative_timeout_s - (double)none.entry_valid) * 1e9);
-        (void)answer(in, &none, sizeof(none));
-        return 0;
+    if (result == -ENOENT) {
+        absent_note(in, in->node, name, r, mark);
+        return answer_none(in, none_timeout_s(in));
     }
     if (result < 0)
         return result;
-    if (result == 0)
-        settle_found(in, r);
+    absent_may_come(in->m, in->node, name);
+    settle_found(in, r);
     result = answer_found(in, in->node, name, &r->stat, NULL);
     return in->is_answered ? 0 : result;
 }
@@ -117,6 +143,14 @@ static struct inode *new_inode(struct mount *m, uint32_t type)
     struct gfid gfid = gfid_for_new_inode(m->env);
 
     return inode_table_get(m->me->graph, &gfid, type);
+}
+
+static void made_directory(struct request_in *in, const struct reply *r)
+{
+    struct node *node = node_by_gfid(in->m, &r->stat.gfid);
+
+    if (node) /* the kernel may have forgotten it already */
+        absent_all(in, node, r);
 }
 
 static FIBER int make(struct request_in *in, struct request *q, uint32_t type)
@@ -132,12 +166,15 @@ static FIBER int make(struct request_in *in, struct request *q, uint32_t type)
     q->parent = node_inode(in->m, in->node);
     if (!r || !inode || !q->parent)
         return -ENOMEM;
+    absent_may_come(in->m, in->node, q->name);
     result = ask(in, q, r);
     if (result < 0)
         return result == -EAGAIN ? -EIO : result;
     own_attr_note(in, in->node, &r->post);
     recent_note(in->m, &in->node->gfid, q->name, &r->stat.gfid);
     result = answer_found(in, in->node, q->name, &r->stat, NULL);
+    if (result == 0 && type == S_IFDIR)
+        made_directory(in, r);
     return in->is_answered ? 0 : result;
 }
 
@@ -191,6 +228,7 @@ FIBER int on_link(struct request_in *in)
     if (!r || !q.inode || !q.parent2)
         return -ENOMEM;
     node_pin(old);
+    absent_may_come(in->m, in->node, name);
     result = ask(in, &q, r);
     if (result >= 0) {
         own_attr_note(in, in->node, &r->post2);
@@ -228,11 +266,13 @@ static FIBER int remove_name(struct request_in *in, enum op op)
         return -ENOMEM;
     if (inode && (inode->type == S_IFDIR) == (op == OP_RMDIR))
         q.inode = inode;
+    absent_may_come(m, in->node, q.name);
     result = ask(in, &q, r);
     if (result < 0)
         return result;
     own_attr_note(in, in->node, &r->post);
     recent_note(m, &in->node->gfid, q.name, NULL);
+    absent_has_gone(m, in->node, q.name);
     (void)answer(in, NULL, 0);
     return 0;
 }
@@ -263,6 +303,9 @@ static void renamed(struct request_in *in, struct node *to, const struct request
         recent_forget(m, &in->node->gfid, q->name);
     else
         recent_note(m, &in->node->gfid, q->name, NULL);
+    /* Of two names of one file nothing goes. In one directory nobody can have made the other name without our hearing. */
+    if (q->flags == 0 && to == in->node && q->valid & RENAME_ONTO_NOTHING)
+        absent_has_gone(m, in->node, q->name);
     (void)answer(in, NULL, 0);
 }
 
@@ -292,6 +335,8 @@ static FIBER int do_rename(struct request_in *in, uint64_t newdir, const char *n
         q.valid = is_onto_nothing ? RENAME_ONTO_NOTHING : 0;
     }
     node_pin(to);
+    absent_may_come(m, in->node, q.name);
+    absent_may_come(m, to, q.name2);
     result = ask(in, &q, r);
     if (result >= 0)
         renamed(in, to, &q, r);
@@ -337,6 +382,7 @@ static FIBER int create_new(struct request_in *in, const char *name)
     q.inode = inode;
     q.fd = fd;
     q.flags = flags;
+    absent_may_come(m, in->node, name);
     result = ask(in, &q, r);
     if (result < 0)
         return result;
