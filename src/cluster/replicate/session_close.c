@@ -153,6 +153,14 @@ static uint32_t dropped_since(const struct session *session)
     return session->has_volatile ? session->marked & ~session->missed & ~session_holders(session, session->marked) : 0;
 }
 
+/* May these be left as the only ones that are not blamed? Not the arbiter alone: it has no data to heal from. */
+static bool is_base(const struct session *session, uint32_t children)
+{
+    uint32_t without = session->change == CHANGE_DATA ? replicate_of(session->me)->arbiter : 0;
+
+    return (children & session->good & ~without) != 0;
+}
+
 FIBER void session_close_now(struct session *session)
 {
     struct replicate *s = replicate_of(session->me);
@@ -171,7 +179,7 @@ FIBER void session_close_now(struct session *session)
     }
     if (lost && !session->keep_dirty)
         known_bad(session->me, session->inode, session->change, lost);
-    if (lost && !session->keep_dirty && (!(unmark & session->good) || witness_cover(session->me, unmark) < 0)) {
+    if (lost && !session->keep_dirty && (!is_base(session, unmark) || witness_cover(session->me, unmark) < 0)) {
         /* Too few to say that the others are behind: until that can be said, the marks tell that copies may differ. */
         debt_add(session, lost);
         unmark = lost = 0;

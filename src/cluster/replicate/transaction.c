@@ -152,6 +152,12 @@ static uint32_t good_of(const struct txn *txn)
     return good || txn->change != CHANGE_ENTRY ? good : replicate_of(txn->me)->all;
 }
 
+/* Children on whose copy the change can be based: the arbiter has no data. */
+static uint32_t base_of(const struct txn *txn)
+{
+    return good_of(txn) & ~(txn->change == CHANGE_DATA ? replicate_of(txn->me)->arbiter : 0);
+}
+
 /* Is there anybody whose copy the change can be based on? */
 static int check_good(const struct txn *txn)
 {
@@ -346,13 +352,11 @@ static int reason(const struct txn *txn)
 static FIBER int judge(struct txn *txn)
 {
     struct replicate *s = replicate_of(txn->me);
-    uint32_t good = good_of(txn);
+    uint32_t good = base_of(txn);
 
     drop_short(txn);
     if (!txn->ok && txn->asked && is_symmetric(txn))
         return txn->result[mask_first(txn->asked)];
-    if (txn->change == CHANGE_DATA)
-        good &= ~s->arbiter;
     if (!(txn->ok & good) || witness_cover(txn->me, txn->ok) < 0) {
         s->quorum_failures++;
         keep_dirty(txn);
@@ -551,7 +555,7 @@ static FIBER int record_in_rounds(struct txn *txn, uint32_t missed, uint32_t goo
 
 static FIBER int record_missed(struct txn *txn, uint32_t missed)
 {
-    uint32_t good = good_of(txn);
+    uint32_t good = base_of(txn);
     struct session *session = txn->claim[0].session;
     bool is_shared = txn->change != CHANGE_ENTRY && !txn->is_debt;
     int r;
@@ -688,7 +692,7 @@ FIBER int txn_record(struct txn *txn, uint32_t missed)
         return result;
     txn->is_debt = true;
     txn->ok = targets_of(txn) & ~missed;
-    result = children_quorum(txn->me, txn->ok | missed) < 0 || !(txn->ok & good_of(txn)) ? -ENOTCONN : 0;
+    result = children_quorum(txn->me, txn->ok | missed) < 0 || !(txn->ok & base_of(txn)) ? -ENOTCONN : 0;
     if (result == 0)
         result = record_missed(txn, missed);
     leave_all(txn);

@@ -73,6 +73,30 @@ SIM_TEST(an_old_copy_and_the_arbiter_are_not_enough)
     world_close(&w);
 }
 
+SIM_TEST(the_last_copy_with_data_is_never_blamed_for_it)
+{
+    struct world w;
+    char text[16];
+
+    world_open(&w, t, 3, " option arbiter-count 1");
+    mem_stores[2].is_arbiter = true;
+    mem_brick_down(w.b[0]);
+    assert_int_equal(3, world_write(&w, 0, "old"));
+    world_quiet(&w);
+    mem_brick_up(w.b[0]);
+    assert_int_equal(3, world_write(&w, 0, "new"));
+    mem_brick_down(w.b[1]); /* in the session: it may have lost what it had answered */
+    world_rest(&w);
+    assert_int_equal(0, counter(&w, 0, &w.file->gfid, PENDING(1), DATA));
+    assert_int_equal(0, counter(&w, 2, &w.file->gfid, PENDING(1), DATA));
+    assert_int_equal(-ENOTCONN, world_read(&w, text, sizeof(text)));
+    mem_brick_up(w.b[1]);
+    world_rest(&w);
+    assert_int_equal(3, world_read(&w, text, sizeof(text)));
+    assert_string_equal("new", text);
+    world_close(&w);
+}
+
 /* ---- failures of changes ---- */
 
 SIM_TEST(the_same_refusal_everywhere_leaves_no_mark)
@@ -550,6 +574,7 @@ int main(void)
         cmocka_unit_test(options_that_make_no_sense_are_refused),
         cmocka_unit_test(the_arbiter_gets_no_data_and_serves_none),
         cmocka_unit_test(an_old_copy_and_the_arbiter_are_not_enough),
+        cmocka_unit_test(the_last_copy_with_data_is_never_blamed_for_it),
         cmocka_unit_test(the_same_refusal_everywhere_leaves_no_mark),
         cmocka_unit_test(a_change_on_a_minority_fails_and_stays_marked),
         cmocka_unit_test(rename_flags_that_a_brick_does_not_know_are_refused_before_anything_changes),
