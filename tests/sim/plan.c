@@ -100,7 +100,7 @@ static void scenario(const struct plan *plan, struct cluster *c, struct workload
                         .kills_clients = plan->kills_clients,
                         .has_healers = c->config.has_healers && !plan->heals_late,
                         .replaces_disks = plan->replaces_disks,
-                        .cuts_lose = plan->victim < 0 && c->config.bricks == 2 };
+                        .cuts_lose = plan->victim < 0 && c->config.bricks - c->config.has_arbiter == 2 };
     for (unsigned i = 0; i < c->config.clients; i++)
         (void)workload_start_client(w, i);
     bool has_faults = !plan->holds_files && !plan->locks_files;

@@ -1,12 +1,12 @@
-/* sim/witness_sim - two bricks and a witness: either brick goes on alone, never both, under seeded faults of bricks,
- * clients, heal daemons and the witness.
+/* sim/witness_sim - two bricks and a third party that breaks ties, a witness or an arbiter: either brick goes on, never
+ * both apart, under seeded faults of bricks, clients, heal daemons and the third party.
  *
  * The command line is that of replicate_sim; `--witness` makes such a cluster. What must hold is what holds everywhere:
  * nothing acknowledged is lost, no reader sees anything stale, and no split brain. With heal daemons all becomes equal
  * after the last fault, so blames are cleared and the other brick may be the one that goes on alone next. */
 #include "sim/plan.h"
 
-#define SEEDS_SHORT 500
+#define SEEDS_SHORT 300
 #define SEEDS_LONG  50000
 
 static const struct plan plans[] = {
@@ -17,6 +17,18 @@ static const struct plan plans[] = {
       .ops = 40 },
     { .name = "two bricks and a witness, healed, all suffer",
       .config = { .bricks = 2, .clients = 3, .quorum = "none", .has_witness = true, .has_healers = true },
+      .victim = -1,
+      .kills_clients = true,
+      .is_rich = true,
+      .may_stay_unequal = true,
+      .ops = 40 },
+    { .name = "two bricks and an arbiter, all suffer",
+      .config = { .bricks = 3, .clients = 3, .quorum = "auto", .has_arbiter = true },
+      .victim = -1,
+      .kills_clients = true,
+      .ops = 40 },
+    { .name = "two bricks and an arbiter, healed, all suffer",
+      .config = { .bricks = 3, .clients = 3, .quorum = "auto", .has_arbiter = true, .has_healers = true },
       .victim = -1,
       .kills_clients = true,
       .is_rich = true,
