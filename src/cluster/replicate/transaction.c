@@ -32,6 +32,7 @@ void txn_free(struct txn *txn)
     fan_free(txn->fan);
     for (unsigned i = 0; i < CLAIMS_MAX; i++)
         dict_unref(txn->ending[i]);
+    call_merge_round_trips(txn->call, &txn->own);
     call_done(&txn->own);
     mem_free(txn);
 }
@@ -263,6 +264,7 @@ static FIBER int ask_all(struct txn *txn)
     if (witness_cover(txn->me, targets) < 0)
         return -ENOTCONN;
     targets = targets_of(txn);
+    call_merge_round_trips(&txn->own, txn->call); /* what opening the sessions took came before */
     txn->fan = fan_new(txn->me, &txn->own, targets, txn->q);
     if (!txn->fan)
         return -ENOMEM;
