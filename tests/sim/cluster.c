@@ -120,9 +120,10 @@ static char *client_volfile(const struct node *n)
         "volume sim-replicate-0\n type cluster/replicate\n option quorum-type %s\n option iam-self-heal-daemon %s\n"
         " option volume-id " VOLUME_ID "\n option use-anonymous-inode yes\n option heal-timeout %d\n"
         " option granular-entry-heal %s\n option data-self-heal %s\n option metadata-self-heal %s\n"
-        " option entry-self-heal %s\n",
+        " option entry-self-heal %s\n option data-self-heal-algorithm %s\n",
         config->quorum, n->kind == NODE_HEALER ? "yes" : "no", HEAL_TIMEOUT_S, config->is_granular ? "yes" : "no",
-        heals ? "on" : "off", heals ? "on" : "off", heals ? "on" : "off");
+        heals ? "on" : "off", heals ? "on" : "off", heals ? "on" : "off",
+        config->seed & 1 ? "diff" : "dynamic"); /* small files block by block, or whole */
     if (config->has_arbiter)
         text_add(&text, " option arbiter-count 1\n");
     if (config->has_witness)

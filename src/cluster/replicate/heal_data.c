@@ -2,7 +2,7 @@
  *
  * Clients wait for two short holds of the lock of the whole file, and for one of a range at a time between them. A small
  * file is healed within the first hold: it is read, written, cut and synced in two messages, which takes no longer than
- * the sync of a client's own write would. The arbiter holds the locks and gets no data.
+ * the sync of a client's own write would; option data-self-heal-algorithm diff has it compared like others. The arbiter holds the locks and gets no data.
  *
  * Nothing is kept of a heal that was interrupted: the next one compares again from the beginning. A note "equal up to here,
  * while the counters are these" could not be believed: counters that healers (GlusterFS's, who do not know the note) took
@@ -49,6 +49,8 @@ static void copy_init(struct heal_copy *c, struct heal *h, const struct heal_loc
 
 static bool is_small(const struct heal_copy *c)
 {
+    if (replicate_of(c->h->me)->data_heal_algorithm == HEAL_ALGORITHM_DIFF)
+        return c->size_bytes == 0;
     return c->size_bytes <= SMALL_BYTES && (!c->is_sparse || c->size_bytes <= TINY_BYTES);
 }
 
