@@ -293,6 +293,8 @@ FIBER int posix_rmdir(struct translator *me, struct call *call, const struct req
     if (e != 0)
         return e;
     e = rmdir_now(s, q, dir, &v);
+    if (e == 0 && q->flags)
+        posix_landfill_filled(me);
     if (e == 0) {
         victim_gone(s, &v);
         e = remove_dir_handle(s, &v.gfid, &q->parent->gfid, q->name);

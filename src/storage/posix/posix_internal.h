@@ -78,7 +78,8 @@ struct posix {
 
     struct timer health_timer, janitor_timer;
     bool health_running, janitor_running, has_failed, is_stopping;
-    struct waitq idle; /* stop waits here for the two */
+    bool has_new_landfill; /* since the janitor began its last round */
+    struct waitq idle;     /* stop waits here for the two */
     uint64_t temp_seq;
 
     uint32_t crash_steps; /* posix_crash_at; 0: off */
@@ -275,6 +276,8 @@ void brick_close(struct posix *s);
 void posix_watch_start(struct translator *me);
 FIBER void posix_watch_stop(struct translator *me);
 int posix_landfill_move(struct posix *s, struct pfile *dir, const char *name, const struct gfid *g);
+/* Something was moved there: it is emptied soon, for until then files in it have a link more than users know. */
+void posix_landfill_filled(struct translator *me);
 
 #define OP(name) \
     FIBER int posix_##name(struct translator *me, struct call *call, const struct request *q, struct reply *r)

@@ -4,6 +4,8 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
+#define LANDFILL_SOON_MS 100 /* directories removed together are emptied together */
+
 #define ROOM_NS 1000000000ull /* how long an answer of the file system about free space is good at most */
 
 /* ---- disk reserve ---- */
@@ -189,6 +191,15 @@ static void purge_entry(struct janitor *j, int dir_fd, const char *name)
     (void)unlinkat(dir_fd, name, 0); /* what stays is tried again */
 }
 
+/* Heal may have made the directory anew, at another place, before the old one's turn came: the handle is then its. */
+static bool handle_is_of(const struct janitor *j, const char *rel, int fd)
+{
+    struct stat by_handle, st;
+
+    return fstatat(j->s->gfs_fd, rel, &by_handle, 0) < 0 || fstat(fd, &st) < 0 ||
+           (by_handle.st_ino == st.st_ino && by_handle.st_dev == st.st_dev);
+}
+
 static void purge_dir(struct janitor *j, const char *name)
 {
     struct gfid g;
@@ -199,8 +210,8 @@ static void purge_dir(struct janitor *j, const char *name)
         return;
     }
     struct xnode x = { .fd = fd };
-    if (px_get_gfid(j->s, &x, &g) == 0)
-        (void)unlinkat(j->s->gfs_fd, handle_rel(&g, rel), 0);
+    if (px_get_gfid(j->s, &x, &g) == 0 && handle_is_of(j, handle_rel(&g, rel), fd))
+        (void)unlinkat(j->s->gfs_fd, rel, 0);
     DIR *dir = fdopendir(fd);
     if (!dir) {
         close(fd);
@@ -240,16 +251,26 @@ static void janitor_job(void *arg)
 
 static void janitor_due(void *arg);
 
+void posix_landfill_filled(struct translator *me)
+{
+    struct posix *s = me->state;
+
+    s->has_new_landfill = true;
+    if (!s->janitor_running && !s->is_stopping)
+        timer_start(me->env, &s->janitor_timer, env_deadline_ms(me->env, LANDFILL_SOON_MS), janitor_due, me);
+}
+
 static void janitor_done(void *arg)
 {
     struct janitor *j = arg;
     struct translator *me = j->me;
     struct posix *s = me->state;
+    uint64_t pause_ms = s->has_new_landfill ? LANDFILL_SOON_MS : s->janitor_s * UINT64_C(1000);
 
     mem_free(j);
     watch_ended(me, &s->janitor_running);
     if (!s->is_stopping)
-        timer_start(me->env, &s->janitor_timer, env_deadline_ms(me->env, s->janitor_s * 1000ull), janitor_due, me);
+        timer_start(me->env, &s->janitor_timer, env_deadline_ms(me->env, pause_ms), janitor_due, me);
 }
 
 static void janitor_due(void *arg)
@@ -266,6 +287,7 @@ static void janitor_due(void *arg)
         return;
     }
     s->janitor_running = true;
+    s->has_new_landfill = false;
 }
 
 /* ---- life ---- */

@@ -117,6 +117,26 @@ BRICK_TEST(recursive_rmdir_goes_through_landfill)
     assert_int_not_equal(0, lstat(handle_path(t, GFID(1)), &st));
 }
 
+BRICK_TEST(what_was_made_anew_keeps_its_handle_when_the_landfill_is_emptied)
+{
+    struct stat st, made;
+    /* The first turn of the janitor comes at once; the second after all is done. */
+    brick_start(t, "janitor-sleep-duration", "1", NULL);
+    assert_int_equal(0, fiber_sleep_ms(NULL, 50));
+    struct inode *d = brick_mkdir(t, t->root, "d", GFID(1));
+    brick_mkdir(t, d, "e", GFID(2));
+    struct inode *into = brick_mkdir(t, t->root, "into", GFID(4));
+    assert_int_equal(0, brick_op(t, OP_RMDIR, .parent = t->root, .name = "d", .flags = 1));
+    d = brick_mkdir(t, into, "d", GFID(1));
+    brick_mkdir(t, d, "e", GFID(2));
+    for (int i = 0; i < 100 && rmdir(brick_path(t, ".glusterfs/landfill")) != 0; i++)
+        assert_int_equal(0, fiber_sleep_ms(NULL, 50));
+    assert_int_equal(0, stat(brick_path(t, "into/d/e"), &made));
+    assert_int_equal(0, stat(handle_path(t, GFID(1)), &st));
+    assert_int_equal(0, stat(handle_path(t, GFID(2)), &st));
+    assert_int_equal(made.st_ino, st.st_ino);
+}
+
 /* ---- rename ---- */
 
 BRICK_TEST(rename_moves_the_path_mark)
@@ -246,6 +266,7 @@ int main(void)
         T(unlink_conditions),
         T(rmdir_removes_the_handle),
         T(recursive_rmdir_goes_through_landfill),
+        T(what_was_made_anew_keeps_its_handle_when_the_landfill_is_emptied),
         T(rename_moves_the_path_mark),
         T(rename_over_a_file_removes_its_handle),
         T(rename_of_a_directory_moves_its_handle),
