@@ -279,6 +279,7 @@ static FIBER int index_crawl(struct translator *me, struct call *call)
 
     find_local(me, call);
     children = s->up & h->local;
+    h->crawl_number++;
     SCOPED(reply_free) struct reply *r = reply_new();
     for_each_child(i, r ? children : 0)
     {
@@ -297,6 +298,8 @@ static FIBER int index_crawl(struct translator *me, struct call *call)
         if (h->all.healed == healed)
             break;
     }
+    if (ret == 0 && children == s->all && s->up == s->all)
+        heal_troubles_forget_unlisted(h);
     if (ret != -ECANCELED)
         clean_up(me, call, children & s->up);
     h->is_crawling = false;

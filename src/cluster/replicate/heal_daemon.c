@@ -63,8 +63,10 @@ static const char *state_of(const struct replicate *s)
     return s->healer->is_walking ? "full" : "idle";
 }
 
-static const char *why(const struct heal_trouble *t)
+static const char *why(const struct translator *me, const struct heal_trouble *t)
 {
+    if (heal_trouble_is_early(me, t))
+        return "later";
     switch (t->outcome) {
     case HEAL_SPLIT_BRAIN: return "split-brain";
     case HEAL_BUSY: return "busy";
@@ -143,7 +145,7 @@ static void say_trouble(struct report *out, unsigned number, const struct heal_t
     say_item_text(out, "t.", number, "err", t->error ? errno_name(t->error) : "");
     say_item(out, "t.", number, "since", t->since_s);
     say_item(out, "t.", number, "tries", t->tries);
-    say_item_text(out, "t.", number, "why", why(t));
+    say_item_text(out, "t.", number, "why", why(out->me, t));
 }
 
 int heal_daemon_report(struct translator *me, const char *prefix, struct dict *d)

@@ -15,7 +15,8 @@
  *   PREFIXI.crawls                how many are remembered, oldest first, then PREFIXI.N.start .end (s since the epoch,
  *                                 end 0: under way) .type (INDEX or FULL) .healed .split .failed
  *   PREFIXtroubles                entries that cannot be healed now, then PREFIXt.N.gfid .path .brick .err .since .tries
- *                                 .why (a word: failed, away, split-brain, busy)
+ *                                 .why (a word: failed, away, later (once its directory
+ *                                 is healed), split-brain, busy)
  */
 #pragma once
 

@@ -55,17 +55,37 @@ uint64_t heal_troubles_next_ns(struct healer *h)
 
     HASH_ITER(hh, h->troubles, t, next)
     {
-        if ((t->outcome == HEAL_BUSY || t->outcome == HEAL_ERROR || t->error) && (!first || t->next_ns < first))
+        bool waits_for_brick = t->outcome == HEAL_SPLIT_BRAIN || t->error == -ENOTCONN ||
+                               (t->outcome == HEAL_LEFT && !t->error && !heal_trouble_is_early(h->me, t));
+
+        if (!waits_for_brick && (!first || t->next_ns < first))
             first = t->next_ns;
     }
     return first;
 }
 
-static bool is_put_off(struct healer *h, const struct gfid *gfid)
+void heal_troubles_forget_unlisted(struct healer *h)
 {
-    const struct heal_trouble *t = heal_trouble_find(h, gfid);
+    struct heal_trouble *t, *next;
 
-    return t && env_now_ns(h->me->env) < t->next_ns && t->generation == replicate_of(h->me)->generation;
+    HASH_ITER(hh, h->troubles, t, next)
+    {
+        if (t->is_listed && t->crawl != h->crawl_number)
+            trouble_drop(h, t);
+    }
+}
+
+/* Is it too early to try it again? That an index lists it is noted on the way. */
+static bool is_put_off(struct healer *h, const struct gfid *gfid, uint32_t flags)
+{
+    struct heal_trouble *t = heal_trouble_find(h, gfid);
+
+    if (t && (flags & HEAL_FROM_INDEX)) {
+        t->is_listed = true;
+        t->crawl = h->crawl_number;
+    }
+    return t && !heal_trouble_is_early(h->me, t) && env_now_ns(h->me->env) < t->next_ns &&
+           t->generation == replicate_of(h->me)->generation;
 }
 
 static int first_child_error(const struct heal_report *report, int *ret_child)
@@ -80,6 +100,13 @@ static int first_child_error(const struct heal_report *report, int *ret_child)
     return report->error;
 }
 
+bool heal_trouble_is_early(const struct translator *me, const struct heal_trouble *t)
+{
+    const struct replicate *s = me->state;
+
+    return t->outcome == HEAL_LEFT && !t->error && s->up == s->all;
+}
+
 static void log_trouble(struct translator *me, const struct heal_trouble *t)
 {
     const char *brick = t->child < 0 ? "-" : me->children[t->child]->name;
@@ -88,6 +115,9 @@ static void log_trouble(struct translator *me, const struct heal_trouble *t)
         TLOG(me, LOG_ERROR, "heal-split-brain",
              "gfid=%s path=%s: no copy can be trusted; \"mortar-heal ... resolve\" takes one", GFID_TEXT(&t->gfid),
              t->path ? t->path : "-");
+    else if (heal_trouble_is_early(me, t))
+        TLOG(me, LOG_DEBUG, "heal-early", "gfid=%s path=%s: a brick does not have it yet; its directory comes first",
+             GFID_TEXT(&t->gfid), t->path ? t->path : "-");
     else if (t->error == -ENOTCONN || (t->outcome == HEAL_LEFT && !t->error))
         TLOG(me, LOG_INFO, "heal-waits", "gfid=%s path=%s brick=%s: not all bricks are there", GFID_TEXT(&t->gfid),
              t->path ? t->path : "-", brick);
@@ -97,8 +127,9 @@ static void log_trouble(struct translator *me, const struct heal_trouble *t)
 }
 
 static FIBER void trouble_note(struct translator *me, struct call *call, struct inode *inode,
-                               const struct heal_report *report, enum heal_outcome outcome)
+                               const struct heal_report *report, uint32_t flags)
 {
+    enum heal_outcome outcome = report->outcome;
     struct replicate *s = replicate_of(me);
     struct healer *h = s->healer;
     struct heal_trouble *t = heal_trouble_find(h, &inode->gfid);
@@ -122,6 +153,8 @@ static FIBER void trouble_note(struct translator *me, struct call *call, struct 
     t->error = error;
     t->child = child;
     t->generation = s->generation;
+    t->crawl = h->crawl_number;
+    t->is_listed |= (flags & HEAL_FROM_INDEX) != 0;
     pause_ms = MIN((uint64_t)TROUBLE_FIRST_MS << (t->tries < 16 ? t->tries : 16), (uint64_t)TROUBLE_LONGEST_MS);
     t->next_ns = env_deadline_ms(me->env, pause_ms);
     t->tries++;
@@ -158,7 +191,10 @@ static void job_free(struct healer *h, struct heal_job *job)
 static void found_more(void *arg, const struct gfid *gfid, uint32_t type)
 {
     struct translator *me = arg;
+    struct heal_trouble *t = heal_trouble_find(replicate_of(me)->healer, gfid);
 
+    if (t)
+        t->next_ns = 0;                                        /* what kept it from being healed may be over */
     (void)heal_queue_add(me, gfid, type, HEAL_FROM_INDEX, -1); /* no room: the index knows it */
 }
 
@@ -206,7 +242,7 @@ static FIBER void heal_one(struct translator *me, struct call *call, struct heal
         return;
     heal_tally_add(h, job, report);
     if (report->outcome != HEAL_CLEAN && report->outcome != HEAL_DONE) {
-        trouble_note(me, call, inode, report, report->outcome);
+        trouble_note(me, call, inode, report, job->flags);
         return;
     }
     trouble = heal_trouble_find(h, &job->gfid);
@@ -281,7 +317,7 @@ int heal_queue_add(struct translator *me, const struct gfid *gfid, uint32_t type
         job->flags |= flags;
         return -EALREADY;
     }
-    if (is_put_off(h, gfid))
+    if (is_put_off(h, gfid, flags))
         return -EAGAIN;
     if (h->waiting_count >= waiting_max(replicate_of(me)))
         return -ENOBUFS;

@@ -45,6 +45,8 @@ struct heal_trouble {
     uint32_t tries;
     uint64_t next_ns;    /* not before */
     uint64_t generation; /* of the replica set when it was tried */
+    uint64_t crawl;      /* the last one that listed it */
+    bool is_listed;      /* by an index; else a walk found it */
     int64_t since_s;     /* wall clock */
     char *path;          /* or NULL */
     UT_hash_handle hh;
@@ -85,6 +87,7 @@ struct healer {
     /* the daemon */
     struct heal_history *history; /* by child; NULL: not a daemon */
     bool is_crawling, is_walking, has_main;
+    uint64_t crawl_number;
     bool wants_index, wants_full, is_ordered; /* ordered: by a person, at once */
     uint64_t last_ns;                         /* when the last index crawl ended */
     uint64_t pause_ms;                        /* after it, before one that only a notice asks for */
@@ -109,6 +112,10 @@ FIBER int heal_queue_drain(struct translator *me, struct call *call);
 struct heal_trouble *heal_trouble_find(struct healer *h, const struct gfid *gfid);
 /* Troubles are to be tried again at once. */
 void heal_troubles_retry(struct healer *h);
+/* Those that the present crawl has not listed are no troubles any more: somebody else healed or removed them. */
+void heal_troubles_forget_unlisted(struct healer *h);
+/* A brick lacks the inode until its directory is healed: it is tried again as soon as something has been healed. */
+bool heal_trouble_is_early(const struct translator *me, const struct heal_trouble *t);
 /* When the first of those that failed is to be tried again; 0: none. */
 uint64_t heal_troubles_next_ns(struct healer *h);
 
