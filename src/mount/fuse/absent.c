@@ -68,7 +68,7 @@ static struct known_name *add(struct mount *m, struct known_name **table, const 
 
 static struct absent_names *absent_of(struct node *dir)
 {
-    if (!dir->absent && dir->type == S_IFDIR)
+    if (!dir->absent && dir->type == S_IFDIR && list_empty(&dir->of_aliases)) /* an alias hears of nothing */
         dir->absent = NEW(struct absent_names);
     return dir->absent;
 }

@@ -16,6 +16,8 @@ int mount_new(struct translator *me, struct mount **ret_mount)
     m->root = (struct node) { .gfid = gfid_root, .type = S_IFDIR, .lookups = 1 };
     list_init(&m->root.handles);
     list_init(&m->root.held);
+    list_init(&m->root.of_aliases);
+    gfid_dir_init(m);
     list_init(&m->requests);
     inval_init(m);
     waitq_init(&m->idle);

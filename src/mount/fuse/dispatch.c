@@ -168,6 +168,21 @@ static void fill_call(struct request_in *in)
     }
 }
 
+/* What was done to a directory of .gfid was done to the one that is seen by its path. */
+static void tell_of_alias(const struct request_in *in, const struct operation *o)
+{
+    const char *name = (const char *)in->args + o->args_min;
+
+    for (unsigned i = 0; i < o->names; i++, name += strlen(name) + 1)
+        gfid_dir_changed(in->m, in->node, name);
+    gfid_dir_changed(in->m, in->node, NULL);
+}
+
+static bool changes_alias(const struct request_in *in)
+{
+    return in->node && !list_empty(&in->node->of_aliases) && request_changes(in);
+}
+
 static FIBER void serve(void *arg)
 {
     struct request_in *in = arg;
@@ -179,8 +194,12 @@ static FIBER void serve(void *arg)
         (void)waitq_wait(&m->moved, NULL);
     m->running++;
     attr_moves(in);
-    r = o->run(in);
+    if (changes_alias(in))
+        gfid_dir_will_change(m, in->node);
+    r = in->node == &m->gfid_dir ? gfid_dir_serve(in) : o->run(in);
     attr_moves(in);
+    if (changes_alias(in))
+        tell_of_alias(in, o);
     if (!in->is_answered) {
         assert(r < 0);
         if (r == -ESTALE)

@@ -39,6 +39,8 @@ static const struct option fuse_options[] = {
     OPT_U32("attr-times-granularity", struct fuse, granularity_ns, .def = "0", .max = 1000000000, .unit = "ns",
             .help = "of times, for the kernel's writeback cache"),
     OPT_BOOL("enable-ino32", struct fuse, ino32, .def = "off", .help = "inode numbers of 32 bits"),
+    OPT_BOOL("aux-gfid-mount", struct fuse, gfid_access, .def = "off",
+             .help = "root finds every file and directory as .gfid/UUID in the root"),
     OPT_BOOL("resolve-gids", struct fuse, resolve_gids, .def = "off",
              .help = "accepted; groups always come from the calling process, however many there are"),
     OPT_I32("client-pid", struct fuse, client_pid, .min = INT32_MIN, .help = "pid sent to the bricks"),

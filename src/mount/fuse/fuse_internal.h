@@ -51,7 +51,8 @@ struct fuse {
     uint32_t wait_for_bricks_s, gid_timeout_s, lru_limit, background, congestion, granularity_ns;
     uint32_t direct_io; /* index in direct_io_words */
     int32_t client_pid;
-    bool read_only, acl, selinux, keep_cache, use_readdirp, auto_inval, writeback, ino32, resolve_gids, allow_other;
+    bool read_only, acl, selinux, keep_cache, use_readdirp, auto_inval, writeback, ino32, resolve_gids, allow_other,
+        gfid_access;
     char *mount_point, *source, *subtype, *mount_options;
 
     struct mount *mount;   /* NULL before start and after fuse_take_over() */
@@ -112,6 +113,7 @@ struct node {
     struct inode *inode; /* of the graph in use, see node_inode() */
     struct list handles;
     struct list held;        /* held_range */
+    struct list of_aliases;  /* of the mount, for a directory as it is seen in .gfid; else empty */
     struct translator *left; /* on top of an earlier graph: its open descriptors stay there; NULL as a rule */
     struct fd *spare;        /* opened by a look-up, for the open that follows; see keep_spare() */
     uint64_t spare_ns;
@@ -121,7 +123,7 @@ struct node {
     uint64_t own_ns;      /* when they came */
     struct kept_attr *kept;
     struct absent_names *absent; /* directory */
-    uint64_t own_changes; /* through us, that may have moved its attributes; see attr_mark() */
+    uint64_t own_changes;        /* through us, that may have moved its attributes; see attr_mark() */
     struct told told;
     bool is_written;     /* by the kernel since it was told: it has dropped its size and times itself */
     bool told_is_set;    /* false: nothing is known, the next open must drop the cache */
@@ -202,8 +204,10 @@ struct mount {
     uint32_t kernel_minor;
     uint64_t kernel_flags, flags; /* offered, taken (both words of INIT) */
     struct node root;
-    struct node *nodes; /* hash by gfid, without the root */
-    bool has_locks;     /* some node's locked_ns is set */
+    struct node *nodes;   /* hash by gfid, without the root */
+    struct node gfid_dir; /* the directory .gfid, which is on no brick */
+    struct list aliases;  /* node.of_aliases */
+    bool has_locks;       /* some node's locked_ns is set */
     uint64_t next_generation;
     struct list requests;
     struct request_in *by_unique;
@@ -308,6 +312,22 @@ void own_attr_forget(struct node *dir);
 /* NULL, or attributes that the kernel could still have if it had not dropped them for our own change. *ret_age_ns says
  * how old they are. */
 const struct iatt *own_attr(struct mount *m, const struct node *dir, uint64_t *ret_age_ns);
+
+/* ---- gfid_dir.c ---- */
+#define GFID_DIR_NAME ".gfid"
+void gfid_dir_init(struct mount *m);
+/* Is it .gfid or a directory in it? What is below has no name of its own there. */
+bool gfid_dir_is_above(const struct mount *m, const struct node *node);
+/* A second node of a directory: the kernel would take the same one in two places for a rename. NULL: no memory. */
+struct node *gfid_dir_alias(struct mount *m, const struct iatt *a);
+/* Is this look-up one of .gfid itself? Then it is answered. */
+bool gfid_dir_look_up(struct request_in *in, const char *name);
+/* All operations on .gfid itself, as an op_handler does them. */
+FIBER int gfid_dir_serve(struct request_in *in);
+/* An alias is about to be used to change the directory or names in it: what is known of the other node is void. */
+void gfid_dir_will_change(struct mount *m, const struct node *alias);
+/* An alias was used to change the directory or a name in it (NULL: its attributes): who sees it by its path must know. */
+void gfid_dir_changed(struct mount *m, const struct node *alias, const char *name);
 
 /* ---- held.c ---- */
 /* The range is the owner's now (type NONE: no longer) through this descriptor. */

@@ -55,6 +55,8 @@ void attr_moves(struct request_in *in)
 
 void attr_keep(struct request_in *in, struct node *node, const struct reply *r, uint64_t mark)
 {
+    if (gfid_dir_is_above(in->m, node))
+        return; /* changes by its path do not count here */
     if (r->asked_ns == 0 || in->upcalls != in->m->upcalls || mark != attr_mark(in->m, node))
         return;
     if (!node->kept)

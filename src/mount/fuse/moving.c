@@ -212,6 +212,8 @@ static void each_node(struct mount *m, void (*fn)(struct node *node, void *arg),
     fn(&m->root, arg);
     HASH_ITER(hh, m->nodes, node, next)
     fn(node, arg);
+    list_for_each (node, &m->aliases, of_aliases)
+        fn(node, arg);
 }
 
 struct open_nodes {

@@ -80,6 +80,8 @@ static bool is_older(const struct iatt *a, const struct iatt *b)
 
 void own_attr_note(struct request_in *in, struct node *dir, const struct iatt *post)
 {
+    if (gfid_dir_is_above(in->m, dir))
+        return;
     struct mount *m = in->m;
 
     /* Somebody else may have changed it after we did. */

@@ -38,13 +38,16 @@ struct node *node_get(struct mount *m, const struct iatt *a)
     node->generation = ++m->next_generation; /* addresses are used again, the pair is not */
     list_init(&node->handles);
     list_init(&node->held);
+    list_init(&node->of_aliases);
     HASH_ADD(hh, m->nodes, gfid, sizeof(node->gfid), node);
     return node;
 }
 
 static void node_free(struct mount *m, struct node *node)
 {
-    if (node != &m->root)
+    if (!list_empty(&node->of_aliases))
+        list_del(&node->of_aliases);
+    else if (node != &m->root)
         HASH_DEL(m->nodes, node); // NOLINT: of the nodes in the table, one has no predecessor, and that is the head
     fd_unref(node->spare);
     inode_unref(node->inode);
@@ -78,10 +81,22 @@ void node_unpin(struct mount *m, struct node *node)
 
 void node_forget(struct mount *m, struct node *node, uint64_t lookups)
 {
-    if (node == &m->root)
+    if (node == &m->root || node == &m->gfid_dir)
         return; /* never forgotten */
     node->lookups -= MIN(lookups, node->lookups);
     free_if_unused(m, node);
+}
+
+static void free_with_handles(struct mount *m, struct node *node)
+{
+    struct handle *h;
+
+    node->lookups = 0;
+    node_pin(node);
+    while ((h = list_first(&node->handles, struct handle, of_node)))
+        handle_free(m, h);
+    node->pins = 1;
+    node_unpin(m, node);
 }
 
 void node_free_all(struct mount *m)
@@ -90,14 +105,9 @@ void node_free_all(struct mount *m)
     struct handle *h;
 
     HASH_ITER(hh, m->nodes, node, next)
-    {
-        node->lookups = 0;
-        node_pin(node);
-        while ((h = list_first(&node->handles, struct handle, of_node)))
-            handle_free(m, h);
-        node->pins = 1;
-        node_unpin(m, node);
-    }
+    free_with_handles(m, node);
+    while ((node = list_first(&m->aliases, struct node, of_aliases)))
+        free_with_handles(m, node);
     while ((h = list_first(&m->root.handles, struct handle, of_node)))
         handle_free(m, h);
     inode_unref(take(m->root.inode));

@@ -16,7 +16,7 @@ static int answer_found(struct request_in *in, const struct node *parent, const 
 
     if (!iatt_is_set(a) || gfid_is_null(&a->gfid))
         return -EIO;
-    node = node_get(in->m, a);
+    node = S_ISDIR(a->mode) && gfid_dir_is_above(in->m, parent) ? gfid_dir_alias(in->m, a) : node_get(in->m, a);
     if (!node)
         return -ENOMEM;
     if (node->type != iatt_type(a)) {
@@ -122,6 +122,8 @@ FIBER int on_lookup(struct request_in *in)
     r = reply_new();
     if (!r)
         return -ENOMEM;
+    if (gfid_dir_look_up(in, name))
+        return 0;
     result = is_walking_again(in) ? look_up_to_open(in, name, r) : ask_lookup(in, name, r);
     if (result == 0 || result == -ENOENT)
         recent_note(in->m, &in->node->gfid, name, result == 0 ? &r->stat.gfid : NULL);
@@ -327,6 +329,8 @@ static FIBER int do_rename(struct request_in *in, uint64_t newdir, const char *n
         result = check_name(q.name2);
     if (result < 0)
         return result;
+    if (to == &m->gfid_dir)
+        return -EPERM;
     if (!q.parent || !q.parent2 || !r)
         return -ENOMEM;
     if (!(flags & RENAME_EXCHANGE)) {
@@ -337,9 +341,13 @@ static FIBER int do_rename(struct request_in *in, uint64_t newdir, const char *n
     node_pin(to);
     absent_may_come(m, in->node, q.name);
     absent_may_come(m, to, q.name2);
+    if (gfid_dir_is_above(m, to))
+        gfid_dir_will_change(m, to);
     result = ask(in, &q, r);
     if (result >= 0)
         renamed(in, to, &q, r);
+    if (gfid_dir_is_above(m, to))
+        gfid_dir_changed(m, to, q.name2);
     node_unpin(m, to);
     return result < 0 ? result : 0;
 }

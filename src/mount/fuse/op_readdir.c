@@ -103,7 +103,8 @@ static void tell_entry(struct request_in *in, struct handle *h, const struct dir
     bool is_fresh = env_now_ns(m->env) - h->batch_ns < FUSE_DIR_FRESH_NS && h->batch_upcalls == m->upcalls;
     struct node *node;
 
-    if (is_dot(e) || !is_fresh || !iatt_is_set(&e->stat) || gfid_is_null(&e->stat.gfid))
+    if (is_dot(e) || !is_fresh || gfid_dir_is_above(m, h->node) || !iatt_is_set(&e->stat) ||
+        gfid_is_null(&e->stat.gfid))
         return;
     node = node_get(m, &e->stat);
     if (!node)

@@ -119,7 +119,7 @@ void entry_fill(struct request_in *in, struct fuse_entry_out *out, struct node *
     out->nodeid = node_id(m, node);
     out->generation = node->generation;
     attr_fill(m, &out->attr, a);
-    if (is_overtaken(in))
+    if (is_overtaken(in) || gfid_dir_is_above(m, in->node) || gfid_dir_is_above(m, node))
         return;
     if (!node->name || !names_are_shared(m, &node->parent))
         split_seconds(f->entry_timeout_s, &out->entry_valid, &out->entry_valid_nsec);
@@ -158,7 +158,7 @@ int answer_old_attr(struct request_in *in, struct node *node, const struct iatt 
     struct fuse_attr_out out = { 0 };
     double left_s = mount_options(in->m)->attribute_timeout_s - (double)age_ns / 1e9;
 
-    if (!is_overtaken(in))
+    if (!is_overtaken(in) && !gfid_dir_is_above(in->m, node))
         split_seconds(left_s > 0 ? left_s : 0, &out.attr_valid, &out.attr_valid_nsec);
     attr_fill(in->m, &out.attr, a);
     node_told(in->m, node, a);

@@ -657,6 +657,82 @@ KERNEL_TEST(refusal_is_not_repeated_when_the_groups_are_the_same)
     assert_int_equal(1000, leaf_last(t->leaf)->uid);
 }
 
+/* ---- .gfid ---- */
+
+#define UUID_9 "00000000-0000-0000-0000-000000000009"
+
+/* The node of .gfid, and of a name in it. */
+static FIBER uint64_t look_up_gfid(struct kernel *k, const char *uuid)
+{
+    struct fuse *f = k->top->state;
+
+    f->gfid_access = true;
+    uint64_t dir = look_up(k, GFID_DIR_NAME);
+    assert_int_equal(0, ASK(k, .opcode = FUSE_LOOKUP, .nodeid = dir, NAME(uuid)));
+    return ((const struct fuse_entry_out *)answer_of(k))->nodeid;
+}
+
+KERNEL_TEST(gfid_directory_is_there_only_when_asked_for)
+{
+    const struct fuse_entry_out *out = answer_of(k);
+    struct fuse *f = k->top->state;
+
+    leaf_fail(t->leaf, OP_LOOKUP, ENOENT, 0);
+    assert_int_equal(-ENOENT, ASK(k, .opcode = FUSE_LOOKUP, NAME(GFID_DIR_NAME)));
+    f->gfid_access = true;
+    assert_int_equal(0, ASK(k, .opcode = FUSE_LOOKUP, NAME(GFID_DIR_NAME)));
+    assert_int_equal(S_IFDIR | 0700, out->attr.mode);
+    uint64_t dir = out->nodeid;
+    assert_int_equal(-ENOENT, ASK(k, .opcode = FUSE_LOOKUP, .nodeid = dir, NAME("no-gfid")));
+    assert_int_equal(-ENOENT, ASK(k, .opcode = FUSE_LOOKUP, .nodeid = dir, NAME(UUID_9)));
+    assert_int_equal(-EPERM, ASK(k, .opcode = FUSE_UNLINK, .nodeid = dir, NAME(UUID_9)));
+}
+
+KERNEL_TEST(file_is_the_same_by_its_gfid_and_by_its_path)
+{
+    uint64_t by_path = look_up(k, "file");
+
+    assert_int_equal(by_path, look_up_gfid(k, UUID_9));
+    assert_int_equal(0, ((const struct fuse_entry_out *)answer_of(k))->entry_valid);
+}
+
+KERNEL_TEST(directory_is_another_one_by_its_gfid_and_so_is_what_is_below)
+{
+    const struct fuse_entry_out *out = answer_of(k);
+    struct fuse_forget_in forget = { .nlookup = 1 };
+
+    t->leaf->stat.mode = S_IFDIR | 0755;
+    uint64_t by_path = look_up(k, "directory");
+    uint64_t by_gfid = look_up_gfid(k, UUID_9);
+    assert_int_not_equal(by_path, by_gfid);
+    assert_int_equal(0, out->attr_valid);
+    assert_int_equal(0, ASK(k, .opcode = FUSE_LOOKUP, .nodeid = by_gfid, NAME("sub")));
+    assert_int_not_equal(by_path, out->nodeid); /* the leaf says that it has the same gfid */
+    struct gfid gfid = test_gfid(9);
+    assert_true(gfid_equal(&gfid, &leaf_last(t->leaf)->parent));
+    for (int i = 0; i < 2; i++)
+        (void)kernel_send(k, &(struct message) { .opcode = FUSE_FORGET, .nodeid = by_gfid, ARGS(forget) });
+    assert_int_equal(0, ASK(k, .opcode = FUSE_ACCESS, .args = &(struct fuse_access_in) { 4, 0 }, .args_bytes = 8));
+    assert_true(list_empty(&k->m->aliases));
+}
+
+KERNEL_TEST(change_by_gfid_is_told_for_the_path)
+{
+    t->leaf->stat.mode = S_IFDIR | 0755;
+    uint64_t by_path = look_up(k, "directory");
+    uint64_t by_gfid = look_up_gfid(k, UUID_9);
+    unsigned notices = 0;
+
+    assert_int_equal(0, ASK(k, .opcode = FUSE_UNLINK, .nodeid = by_gfid, NAME("name")));
+    for (int i = 0; i < 3; i++) { /* notices come from a thread */
+        assert_int_equal(0, ASK(k, .opcode = FUSE_ACCESS, .args = &(struct fuse_access_in) { 4, 0 }, .args_bytes = 8));
+        notices += k->notices;
+        (void)fiber_sleep_ms(NULL, 20);
+    }
+    assert_int_equal(2, notices); /* the name, and the attributes */
+    assert_int_equal(by_path, k->notice.ino);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -693,6 +769,10 @@ int main(void)
         cmocka_unit_test(internal_xattr_names_are_refused),
         cmocka_unit_test(upcall_drops_what_the_kernel_has),
         cmocka_unit_test(groups_of_an_ordinary_caller_come_from_its_process),
+        cmocka_unit_test(gfid_directory_is_there_only_when_asked_for),
+        cmocka_unit_test(file_is_the_same_by_its_gfid_and_by_its_path),
+        cmocka_unit_test(directory_is_another_one_by_its_gfid_and_so_is_what_is_below),
+        cmocka_unit_test(change_by_gfid_is_told_for_the_path),
         cmocka_unit_test(refusal_is_not_repeated_when_the_groups_are_the_same),
     };
 
