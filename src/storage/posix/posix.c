@@ -101,9 +101,23 @@ static int posix_init(struct translator *me, struct error *err)
     return s->path && s->value && s->names ? 0 : -ENOMEM;
 }
 
+/* All but "none" promise the same as an fsync at once; "none" promises less. */
+static void say_what_has_no_effect(struct translator *me)
+{
+    struct posix *s = me->state;
+    const char *mode = fsync_modes[s->batch_fsync_mode];
+
+    if (strcmp(mode, "reverse-fsync") != 0)
+        TLOG(me, LOG_WARNING, "option-ignored",
+             "option batch-fsync-mode %s has no effect: every fsync is done at once; leaving it out changes nothing",
+             mode);
+}
+
 static FIBER int posix_start(struct translator *me, struct error *err)
 {
     int r = brick_open(me, err);
+
+    say_what_has_no_effect(me);
     if (r < 0)
         return r;
     posix_watch_start(me);

@@ -43,6 +43,13 @@ BRICK_TEST(without_a_directory_option)
     graph_free(g);
 }
 
+BRICK_TEST(a_way_to_sync_that_does_not_exist_here_is_named)
+{
+    brick_start(t, "batch-fsync-mode", "syncfs", NULL);
+    assert_non_null(strstr(brick_log(t), "batch-fsync-mode syncfs has no effect"));
+    brick_stop(t);
+}
+
 BRICK_TEST(volume_id_missing)
 {
     assert_int_equal(-EINVAL, brick_try(t, "volume-id", VOLUME_ID, NULL));
@@ -228,6 +235,7 @@ int main(void)
         T(missing_directory),
         T(file_instead_of_a_directory),
         T(without_a_directory_option),
+        T(a_way_to_sync_that_does_not_exist_here_is_named),
         T(volume_id_missing),
         T(volume_id_of_another_volume),
         T(volume_id_of_wrong_length),
