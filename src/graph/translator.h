@@ -73,7 +73,7 @@ struct dump;
  *   open         q: inode fd flags [size]                        r: [stat] [data]         (fd is opened)
  *                   data: all of a file of up to q->size bytes, if the brick had it at hand
  *   opendir      q: inode fd
- *   read         q: inode [fd] offset size flags                 r: data, stat; returns bytes (0 = end)
+ *   read         q: inode [fd] offset size flags (O_NOATIME)     r: data, stat; returns bytes (0 = end)
  *   write        q: inode [fd] offset data flags                 r: pre, post; returns bytes
  *   truncate     q: inode [fd] offset (the new size)             r: pre, post
  *   fallocate    q: inode [fd] flags (FALLOC_FL_*) offset size   r: pre, post

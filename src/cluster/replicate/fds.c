@@ -109,24 +109,22 @@ static FIBER struct fan *open_and_stat(struct translator *me, struct call *call,
         c->steps[0] = *q;
         c->steps[0].size = 0;
         c->steps[1] = (struct request) { .op = OP_STAT, .inode = q->inode, .xdata = s->ask };
-        c->steps[2] = (struct request) { .op = OP_READ, .inode = q->inode, .size = q->size };
+        c->steps[2] = (struct request) { .op = OP_READ, .inode = q->inode, .size = q->size, .flags = O_NOATIME };
         c->q.step_count = reader & bit(i) ? 3 : 2;
     }
     fan_run(fan);
     return fan;
 }
 
-/* The child whose contents may go along with the answer; none if it is not known to be good, or if reading would show:
- * who opens a file has not read it yet. Where times are sent with each change, a brick's own access time does not show. */
+/* The child whose contents may go along with the answer; none if it is not known to be good, or if access times are sent:
+ * who opens a file has not read it yet, and a read that is answered from these contents would not count. */
 static uint32_t choose_reader(struct translator *me, struct call *call, const struct request *q,
                               const struct known *known)
 {
     const struct replicate *s = replicate_of(me);
     uint32_t from = known->data & known->metadata & s->up;
 
-    if (!s->times_are_sent || (call->time_flags & TIME_ATIME))
-        return 0;
-    if (q->size == 0 || !from || q->inode->type != S_IFREG)
+    if ((call->time_flags & TIME_ATIME) || q->size == 0 || !from || q->inode->type != S_IFREG)
         return 0;
     return bit(read_choose(me, call, q->inode, from));
 }

@@ -134,6 +134,27 @@ static FIBER void read_bytes(struct translator *me, struct read_job *j)
     env_pool_run(me->env, read_on_pool, j);
 }
 
+/* Reads through this descriptor do not move the access time from now on, or do again. All who have the file open share
+ * it: a read of theirs at the same time does not count either. */
+static int set_noatime(int fd, bool on)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0 || fcntl(fd, F_SETFL, on ? flags | O_NOATIME : flags & ~O_NOATIME) < 0)
+        return -errno;
+    return 0;
+}
+
+static FIBER int read_quietly(struct translator *me, struct read_job *j)
+{
+    int e = set_noatime(j->fd, true);
+
+    if (e < 0)
+        return e;
+    read_bytes(me, j);
+    return set_noatime(j->fd, false);
+}
+
 FIBER int posix_read(struct translator *me, struct call *call, const struct request *q, struct reply *r)
 {
     struct posix *s = me->state;
@@ -160,6 +181,10 @@ FIBER int posix_read(struct translator *me, struct call *call, const struct requ
         j.size = b->capacity;
         env_pool_run(me->env, read_on_pool, &j);
         j.n = j.n > (ssize_t)size ? (ssize_t)size : j.n;
+    } else if (size && (q->flags & O_NOATIME)) {
+        e = read_quietly(me, &j);
+        if (e < 0)
+            return e;
     } else if (size) {
         read_bytes(me, &j);
     }

@@ -342,9 +342,35 @@ BRICK_TEST(blocksums_refuse_what_is_no_question_or_no_file)
 
 #define T(name) cmocka_unit_test(name)
 
+static int64_t atime_of(const char *path)
+{
+    struct stat st;
+
+    assert_int_equal(0, stat(path, &st));
+    return st.st_atim.tv_sec;
+}
+
+BRICK_TEST(reading_without_a_trace_leaves_the_access_time)
+{
+    const struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 2000 } };
+
+    brick_start(t, NULL);
+    struct inode *inode = brick_create(t, t->root, "f", GFID(1), NULL);
+    assert_int_equal(5, brick_write(t, inode, NULL, "hello", 0));
+    assert_int_equal(0, utimensat(AT_FDCWD, brick_path(t, "f"), old, 0));
+    assert_int_equal(5, brick_op(t, OP_READ, .inode = inode, .size = 100, .flags = O_NOATIME));
+    assert_memory_equal("hello", t->r->data->data, 5);
+    assert_int_equal(1000, atime_of(brick_path(t, "f")));
+    assert_int_equal(5, brick_op(t, OP_READ, .inode = inode, .size = 100)); /* and the next one counts again */
+    if (atime_of(brick_path(t, "f")) == 1000)
+        print_message("this file system keeps no access times\n");
+    brick_stop(t);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        T(reading_without_a_trace_leaves_the_access_time),
         T(write_and_read_back),
         T(large_and_synchronous_writes),
         T(append_goes_to_the_end_and_says_so),
