@@ -69,7 +69,7 @@ const struct iatt *attr_kept(struct mount *m, struct node *node, uint64_t *ret_a
 {
     const struct kept_attr *k = node->kept;
     uint64_t timeout_ns = (uint64_t)(mount_options(m)->attribute_timeout_s * 1e9), left_ns;
-    struct inode *inode = k && k->mark == attr_mark(m, node) ? node_inode(m, node) : NULL;
+    struct inode *inode = k && k->mark == attr_mark(m, node) && !node->left ? node_inode(m, node) : NULL;
     struct lease lease;
 
     if (!inode || !translator_lease(m->me, inode, &lease) || lease.since_ns > k->asked_ns)
@@ -82,7 +82,7 @@ const struct iatt *attr_kept(struct mount *m, struct node *node, uint64_t *ret_a
 
 bool pages_are_leased(struct mount *m, struct node *node)
 {
-    struct inode *inode = node->cache_ns ? node_inode(m, node) : NULL;
+    struct inode *inode = node->cache_ns && !node->left ? node_inode(m, node) : NULL;
     struct lease lease;
 
     return inode && translator_lease(m->me, inode, &lease) && lease.since_ns <= node->cache_ns;
