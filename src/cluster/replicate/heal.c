@@ -141,8 +141,10 @@ static FIBER int heal_wanted(struct heal *h, const struct heal_answers *a)
         h->report->outcome = HEAL_SPLIT_BRAIN;
         return 0;
     }
-    if (how->flags & HEAL_FULL)
-        wanted.classes |= applicable(iatt_type(&a->stat[mask_first(a->ok)])) & ~bit(CHANGE_DATA);
+    if (how->flags & HEAL_FULL) {
+        wanted.classes |= applicable(iatt_type(&a->stat[mask_first(a->ok)])) & bit(CHANGE_ENTRY);
+        wanted.classes |= heal_xattrs_differ(h, a->ok) ? bit(CHANGE_METADATA) : 0;
+    }
     /* Only marks, and somebody holds the lock: whoever made them is at work and will take them off. */
     if (!wanted.is_pending && a->at_work && !(how->flags & (HEAL_FULL | HEAL_RESOLVE)) && wanted.classes) {
         h->report->outcome = HEAL_BUSY;

@@ -54,7 +54,7 @@ struct heal_choice {
 };
 
 enum heal_flag {
-    HEAL_FULL = 1,       /* directories: compare all names, also where nothing or only single names are recorded */
+    HEAL_FULL = 1,       /* compare what counters say nothing about: xattrs, and all names of a directory */
     HEAL_FROM_INDEX = 2, /* the gfid came from an index: drop index links that no counter justifies */
     HEAL_RESOLVE = 4, /* the choice is a user's: needs all children, refuses with report->refusal what does not fit */
 };

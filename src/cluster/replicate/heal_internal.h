@@ -212,6 +212,9 @@ FIBER int heal_find_names(struct heal *h, unsigned child, struct inode **ret_dir
 /* Are the xattrs that heal keeps equal the same? Pure. */
 bool heal_same_xattrs(const struct dict *a, const struct dict *b);
 
+/* Without locks: do these children have different ones? */
+FIBER bool heal_xattrs_differ(struct heal *h, uint32_t children);
+
 /* Each takes its own locks. h->report->class[..] is zeroed before. */
 FIBER int heal_data(struct heal *h);
 FIBER int heal_metadata(struct heal *h);

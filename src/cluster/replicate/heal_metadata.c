@@ -235,6 +235,21 @@ static void find_likeness(const struct fan *listings, uint32_t children, uint32_
     }
 }
 
+FIBER bool heal_xattrs_differ(struct heal *h, uint32_t children)
+{
+    SCOPED(fan_free) struct fan *listings = list_xattrs(h, children);
+
+    if (!listings)
+        return false;
+    children = fan_ok(listings);
+    for_each_child(i, children)
+    {
+        if (!heal_same_xattrs(listings->list[i].r.xattrs, listings->list[mask_first(children)].r.xattrs))
+            return true;
+    }
+    return false;
+}
+
 static FIBER int decide(struct heal *h, uint32_t children, struct fan **ret_listings)
 {
     struct heal_answers *a = h->round.answers;

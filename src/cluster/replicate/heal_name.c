@@ -154,8 +154,9 @@ static FIBER int mark_new(struct heal *h, struct inode *inode, uint32_t type, ui
     return 0;
 }
 
-/* Lost its gfid behind the brick's back: it gets that of the others, and is marked as behind, for nobody knows whose
- * contents these are. Without anybody who knows one, and with all children there to say so, a new one. */
+/* Lost its gfid behind the brick's back: it gets that of the others. Where the brick still knows the inode by its gfid, it
+ * is that one, or the brick refuses; else it is marked as behind, for nobody knows whose contents these are. Without
+ * anybody who knows a gfid, and with all children there to say so, it gets a new one. */
 static FIBER int give_gfids(struct fixing *f)
 {
     struct heal_answers *a = f->a;
@@ -172,17 +173,15 @@ static FIBER int give_gfids(struct fixing *f)
         r = inode ? who_knows(f->h, inode, a->no_gfid, &known, &unknown) : -ENOMEM;
         if (r == 0 && unknown)
             r = mark_new(f->h, inode, inode->type, with, unknown);
-    } else {
-        unknown = a->no_gfid;
-    }
-    for_each_child(i, unknown)
-    {
-        if (r >= 0)
-            r = give_gfid(f, i, &gfid);
     }
     if (r < 0)
         return r == -ENOMEM ? r : 0;
-    f->w->is_fixed = f->w->is_fixed || unknown;
+    for_each_child(i, a->no_gfid)
+    {
+        r = give_gfid(f, i, &gfid);
+        heal_note(f->h, i, r);
+        f->w->is_fixed = f->w->is_fixed || r >= 0;
+    }
     return heal_ask_name(f->h, f->h->inode, f->w->name, f->children, a);
 }
 

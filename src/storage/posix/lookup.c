@@ -162,6 +162,17 @@ static bool is_fresh(struct translator *me, const struct stat *st)
     return age_ns >= 0 && age_ns < 1000000000;
 }
 
+/* Does the gfid belong to another inode of this brick? */
+static bool is_taken(struct posix *s, const struct gfid *g, const struct stat *st)
+{
+    char rel[HANDLE_REL_LEN + 1];
+    struct stat have;
+
+    /* A directory's handle leads to it. */
+    int flags = S_ISDIR(st->st_mode) ? 0 : AT_SYMLINK_NOFOLLOW;
+    return fstatat(s->gfs_fd, handle_rel(g, rel), &have, flags) == 0 && have.st_ino != st->st_ino;
+}
+
 static int assign_gfid(struct translator *me, const struct request *q, const struct xnode *x, const struct stat *st,
                        struct gfid *ret_gfid)
 {
@@ -172,6 +183,8 @@ static int assign_gfid(struct translator *me, const struct request *q, const str
         return dict_has(q->xdata, "gfidless-lookup") ? 1 : -ENODATA;
     if (is_fresh(me, st))
         return -ENOENT; /* perhaps half made by somebody else */
+    if (is_taken(s, &wanted, st))
+        return -EEXIST;
     STEP(s);
     int r = px_set(s, x, XATTR_GFID, wanted.bytes, sizeof wanted.bytes, XATTR_CREATE);
     if (r == -EEXIST)

@@ -1,5 +1,6 @@
 /* storage/posix/node.c - descriptors and per-inode state: the only place that opens what already exists. */
 #include "storage/posix/posix_internal.h"
+#include <sys/xattr.h>
 #include <sys/syscall.h>
 
 #define HOT_NS     1000000000ull /* how long a directory counts as being in the kernel's caches */
@@ -121,6 +122,16 @@ static void open_on_pool(void *arg)
     j->r = handle_open(j->s, &j->gfid, false, &j->file, &j->is_unlinked);
 }
 
+/* The handle of anything but a directory is the inode itself, so it says the gfid when the xattr was lost behind our back. */
+static void restore_gfid(struct posix *s, const struct gfid *g, const struct pfile *f)
+{
+    struct xnode x = xnode_of_file(s, f);
+    struct gfid there;
+
+    if (f->type != S_IFDIR && px_get_gfid(s, &x, &there) == -ENODATA)
+        (void)px_set(s, &x, XATTR_GFID, g->bytes, sizeof g->bytes, XATTR_CREATE); /* else at the next look */
+}
+
 FIBER int pnode_file(struct translator *me, struct inode *inode, struct pfile **ret_file)
 {
     struct posix *s = me->state;
@@ -143,8 +154,10 @@ FIBER int pnode_file(struct translator *me, struct inode *inode, struct pfile **
         return j.r == -ENOENT ? -ESTALE : j.r;
     assert(j.file);
     n->is_unlinked = j.is_unlinked;
-    if (!j.is_unlinked)
+    if (!j.is_unlinked) {
         n->has_handle = true;
+        restore_gfid(s, &inode->gfid, j.file);
+    }
     pnode_set_file(s, n, j.file);
     *ret_file = j.file;
     return 0;

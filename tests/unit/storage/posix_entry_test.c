@@ -335,6 +335,41 @@ BRICK_TEST(lookup_gives_an_old_file_a_gfid)
     assert_same_inode(brick_path(t, "a"), handle_path(t, GFID(5)));
 }
 
+BRICK_TEST(lookup_gives_back_a_gfid_that_was_lost_but_not_that_of_another_inode)
+{
+    SCOPED(dict_unref) struct dict *x = dict_new();
+    brick_start(t, NULL);
+    dict_set_gfid(x, "gfid-req", GFID(1));
+    brick_create(t, t->root, "a", GFID(1), NULL);
+    brick_create(t, t->root, "b", GFID(2), NULL);
+    brick_mkdir(t, t->root, "d", GFID(3));
+    brick_stop(t);
+    assert_int_equal(0, removexattr(brick_path(t, "a"), "trusted.gfid"));
+    assert_int_equal(0, removexattr(brick_path(t, "b"), "trusted.gfid"));
+    assert_int_equal(0, removexattr(brick_path(t, "d"), "trusted.gfid"));
+    brick_start(t, NULL);
+    assert_int_equal(0, fiber_sleep_ms(NULL, 1050));
+    assert_int_equal(-EEXIST, brick_lookup(t, t->root, "b", x));
+    assert_no_xattr(brick_path(t, "b"), "trusted.gfid");
+    assert_int_equal(0, brick_lookup(t, t->root, "a", x));
+    assert_true(gfid_equal(&t->r->stat.gfid, GFID(1)));
+    assert_int_equal(1, t->r->stat.nlink);
+    dict_set_gfid(x, "gfid-req", GFID(3));
+    assert_int_equal(0, brick_lookup(t, t->root, "d", x));
+    assert_int_equal(0, brick_op(t, OP_LOOKUP, .inode = brick_inode(t, GFID(3), S_IFDIR)));
+}
+
+BRICK_TEST(an_inode_found_by_its_handle_gets_its_lost_gfid_back)
+{
+    brick_start(t, NULL);
+    brick_create(t, t->root, "a", GFID(1), NULL);
+    brick_stop(t);
+    assert_int_equal(0, removexattr(brick_path(t, "a"), "trusted.gfid"));
+    brick_start(t, NULL);
+    assert_int_equal(0, brick_op(t, OP_LOOKUP, .inode = brick_inode(t, GFID(1), S_IFREG)));
+    assert_xattr(brick_path(t, "a"), "trusted.gfid", GFID(1), 16);
+}
+
 BRICK_TEST(lookup_without_gfid_on_request)
 {
     SCOPED(dict_unref) struct dict *x = dict_new();
@@ -451,6 +486,8 @@ int main(void)
         T(lookup_finds_by_name_and_by_gfid),
         T(lookup_after_restart),
         T(lookup_gives_an_old_file_a_gfid),
+        T(lookup_gives_back_a_gfid_that_was_lost_but_not_that_of_another_inode),
+        T(an_inode_found_by_its_handle_gets_its_lost_gfid_back),
         T(lookup_without_gfid_on_request),
         T(lookup_answers_xattrs_and_content),
         T(lookup_makes_a_lost_handle_again),
