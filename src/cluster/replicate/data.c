@@ -38,6 +38,17 @@ static void wrote(struct txn *txn)
         session->is_unstable = true;
 }
 
+/* Copies that lost appended data with the power are seen by their size, until a change makes the sizes equal: it has to
+ * say who is behind. While a session is open whoever lost something has lost the session, too. */
+static FIBER uint32_t find_shorter(struct translator *me, struct call *call, struct inode *inode, struct fd *fd)
+{
+    struct known known;
+
+    if (session_find(me, inode, CHANGE_DATA) || known_get(me, call, inode, fd, false, &known) < 0)
+        return 0;
+    return known.shorter;
+}
+
 static FIBER int change_data(struct translator *me, struct call *call, const struct request *q, struct reply *r,
                              uint64_t start, uint64_t end, bool is_idempotent)
 {
@@ -52,6 +63,7 @@ static FIBER int change_data(struct translator *me, struct call *call, const str
     claim->end = end;
     txn->is_idempotent = is_idempotent;
     txn->done = wrote;
+    txn->behind = find_shorter(me, call, claim->inode, q->op == OP_COPY_RANGE ? q->fd2 : q->fd);
     ret = txn_run(txn, r);
     if (ret >= 0 && replicate_of(me)->consistent_metadata) {
         memset(&r->pre, 0, sizeof(r->pre));

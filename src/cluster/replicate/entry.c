@@ -109,6 +109,17 @@ FIBER int replicate_unlink(struct translator *me, struct call *call, const struc
     return txn_run(txn, r);
 }
 
+/* A directory goes: what its copies are worth must be known before, for what bricks say about it goes with it. */
+static FIBER void claim_removed(struct txn *txn, struct inode *directory)
+{
+    struct known known;
+
+    claim_whole(txn, directory);
+    if (!known_is_fresh(txn->me, directory))
+        (void)known_get(txn->me, txn->call, directory, NULL, false, &known); /* unknown: nobody counts as behind */
+    txn->removed = directory;
+}
+
 /* The directory behind a name, when the caller did not say: *ret is NULL when there is none or it is no directory. */
 static FIBER int find_directory(struct translator *me, struct call *call, struct inode *parent, const char *name,
                                 struct inode **ret)
@@ -146,7 +157,7 @@ FIBER int replicate_rmdir(struct translator *me, struct call *call, const struct
     }
     claim_name(txn, q->parent, q->name);
     if (directory)
-        claim_whole(txn, directory);
+        claim_removed(txn, directory);
     claim_victim(txn, directory);
     return txn_run(txn, r);
 }
@@ -177,7 +188,7 @@ FIBER int replicate_rename(struct translator *me, struct call *call, const struc
         claim_name(txn, q->parent2, q->name2);
     }
     if (replaced && replaced->type == S_IFDIR)
-        claim_whole(txn, replaced);
+        claim_removed(txn, replaced);
     claim_victim(txn, replaced);
     return txn_run(txn, r);
 }

@@ -197,8 +197,10 @@ static void judge(struct translator *me, struct inode *inode, const struct testi
     ret->accused = accusations_accused(&a) & t->ok;
     ret->arbiter_is_good = (t->ok & s->arbiter & ~accusations_accused(&a)) != 0;
     ret->data = fit & ~accusations_accused(&a) & ~missed_in_session(state, contents);
-    if (type == S_IFREG && !busy)
-        ret->data = longest_copies(t, ret->data);
+    if (type == S_IFREG && !busy) {
+        ret->shorter = ret->data & ~longest_copies(t, ret->data);
+        ret->data &= ~ret->shorter;
+    }
     ret->data = marked_ones(ret->data, &a, busy);
     read_accusations(s, t, CHANGE_METADATA, &a);
     ret->accused |= accusations_accused(&a) & t->ok;

@@ -238,6 +238,7 @@ struct known {
     uint32_t metadata;
     uint32_t seen;        /* answered with success */
     uint32_t accused;     /* blamed for either */
+    uint32_t shorter;     /* files: blamed by nobody, and shorter than others: lost appended data with the power */
     bool is_just_asked;   /* known_get asked for this caller, after it began */
     bool arbiter_is_good; /* the arbiter answered and nobody blames it for data */
 };
@@ -426,6 +427,8 @@ struct txn {
     struct reply *answer[CHILDREN_MAX]; /* of the change, per child; borrowed from the fan; NULL: not asked */
     int result[CHILDREN_MAX];
     uint32_t asked, ok;
+    uint32_t behind;       /* children whose copy is known to be old, without a record so far: this change makes it */
+    struct inode *removed; /* a directory that goes, or NULL; borrowed */
     void (*done)(struct txn *txn); /* looks at the answers of a change that succeeded; may be NULL */
 };
 

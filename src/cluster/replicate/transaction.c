@@ -367,17 +367,31 @@ static FIBER int judge(struct txn *txn)
     return 0;
 }
 
+/* Has the child missed changes of the directory that goes, so that names in its copy mean nothing? */
+static bool is_behind_in_removed(const struct txn *txn, unsigned child)
+{
+    struct inode_state *state = txn->removed ? inode_state(txn->me, txn->removed) : NULL;
+
+    if (!state || !known_is_fresh(txn->me, txn->removed))
+        return false;
+    if (replicate_of(txn->me)->arbiter & bit(child))
+        return !state->known.arbiter_is_good;
+    return state->known.data && !(state->known.data & bit(child));
+}
+
 /* Children that count as behind after the change. */
 static uint32_t missed_by(struct txn *txn)
 {
-    uint32_t missed = replicate_of(txn->me)->all & ~txn->ok;
+    uint32_t missed = (replicate_of(txn->me)->all & ~txn->ok) | txn->behind;
 
     if (txn->q->op != OP_RMDIR && txn->q->op != OP_RENAME)
         return missed;
     for_each_child(i, missed & txn->asked)
     {
         /* It has names there that the others lack. Blaming it would have heal delete them: only mark. */
-        if (txn->result[i] == -ENOTEMPTY || txn->result[i] == -EEXIST) {
+        bool has_names = txn->result[i] == -ENOTEMPTY || txn->result[i] == -EEXIST;
+
+        if (has_names && !is_behind_in_removed(txn, i)) {
             missed &= ~bit(i);
             keep_dirty(txn);
         }
@@ -641,7 +655,11 @@ static void answer(struct txn *txn, struct reply *r)
 static FIBER int carry_out(struct txn *txn, struct reply *r)
 {
     bool rode = txn->fan != NULL;
-    int result = check_good(txn);
+    int result;
+
+    if (txn->behind)
+        txn->claim[0].session->good &= ~txn->behind;
+    result = check_good(txn);
 
     if (result < 0) {
         if (rode)
