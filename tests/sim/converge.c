@@ -198,6 +198,7 @@ static void compare_data(struct walk *w, unsigned other, const struct disk_node 
         if (y.size != 0)
             differ(w->c, "%s has %llu bytes on the arbiter", GFID_TEXT(disk_gfid(a)), (unsigned long long)y.size);
     } else if (x.size != y.size) {
+        w->c->of_size++;
         differ(w->c, "size of %s is %llu on brick %u and %llu on brick %u", GFID_TEXT(disk_gfid(a)),
                (unsigned long long)x.size, w->disk, (unsigned long long)y.size, other);
     } else {
@@ -265,7 +266,7 @@ static void compare(struct walk *w, unsigned other)
 
 void converge_check(struct converge *c)
 {
-    c->differences = 0;
+    c->differences = c->of_size = 0;
     c->first[0] = '\0';
     for (unsigned i = 0; i < c->count; i++) {
         struct walk w = { .c = c, .disk = i };

@@ -26,6 +26,7 @@ struct converge {
     bool (*is_split)(void *arg, const struct gfid *gfid);
     void *arg;
     unsigned differences;
+    unsigned of_size; /* of these, files of different sizes */
     char first[400];
 };
 

@@ -97,7 +97,7 @@ static void begin(void *arg)
         f->is_quiet = true;
         return;
     }
-    f->kind = (unsigned)dice(f, kinds(f));
+    f->kind = f->only_power_cuts ? FAULT_POWER_CUT : (unsigned)dice(f, kinds(f));
     f->brick = f->victim >= 0 ? (unsigned)f->victim : (unsigned)dice(f, cluster_brick_nodes(c));
     if (f->kind == FAULT_KILL_HEALER || f->kind == FAULT_REPLACE_DISK)
         f->brick %= c->config.bricks; /* the witness has none of its own, and is not replaced here */
@@ -158,7 +158,7 @@ static void end(void *arg)
         break;
     default: break;
     }
-    later(f, SECOND / 100, 10 * SECOND, begin);
+    later(f, SECOND / 100, f->only_power_cuts ? 5 * SECOND : 10 * SECOND, begin);
 }
 
 void faults_start(struct faults *f)

@@ -12,11 +12,12 @@ struct faults {
     struct workload *workload;
     int victim; /* -1: any brick */
     bool kills_clients;
-    bool has_healers;    /* that run, and die too */
-    bool replaces_disks; /* when all copies are equal: the empty one is then the only failure */
-    bool cuts_lose;      /* a power cut may hit the only good copy: what was not synced may go */
-    bool is_stopping;    /* no new ones */
-    bool is_quiet;       /* stopped, and the last one is repaired */
+    bool has_healers;     /* that run, and die too */
+    bool replaces_disks;  /* when all copies are equal: the empty one is then the only failure */
+    bool only_power_cuts; /* of the victim, soon after it came back */
+    bool cuts_lose;       /* a power cut may hit the only good copy: what was not synced may go */
+    bool is_stopping;     /* no new ones */
+    bool is_quiet;        /* stopped, and the last one is repaired */
     unsigned kind, brick, client;
     uint64_t count[12];
 };

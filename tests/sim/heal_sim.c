@@ -60,15 +60,32 @@ static const struct plan plans[] = {
       .may_split = true,
       .is_rich = true,
       .ops = 40 },
-#define SABOTAGED(text, how)                                                                                           \
-    {                                                                                                                  \
-        .name = text, .config = { .bricks = 3, .clients = 2, .quorum = "auto", .has_healers = true, .sabotage = how }, \
-        .victim = -1, .kills_clients = true, .is_rich = true, .ops = 40                                                \
-    }
-    SABOTAGED("healed data that is not synced is noticed", SABOTAGE_NO_SYNC),
-    SABOTAGED("a wrong source is noticed", SABOTAGE_WRONG_SOURCE),
-    SABOTAGED("new inodes that are not marked are noticed", SABOTAGE_NO_NEW_MARKS),
-    SABOTAGED("locks that go too early are noticed", SABOTAGE_EARLY_UNLOCK),
+    { .name = "three bricks, healed, one loses power again and again",
+      .config = { .bricks = 3, .clients = 2, .quorum = "auto", .has_healers = true },
+      .victim = 1,
+      .kills_clients = true,
+      .only_power_cuts = true,
+      .is_rich = true,
+      .ops = 40 },
+    { .name = "healed data that is not synced is noticed",
+      .config = { .bricks = 3, .clients = 2, .quorum = "auto", .has_healers = true, .sabotage = SABOTAGE_NO_SYNC },
+      .victim = 1,
+      .kills_clients = true,
+      .only_power_cuts = true,
+      .is_rich = true,
+      .ops = 40 },
+    { .name = "a wrong source is noticed",
+      .config = { .bricks = 3, .clients = 2, .quorum = "auto", .has_healers = true, .sabotage = SABOTAGE_WRONG_SOURCE },
+      .victim = -1,
+      .kills_clients = true,
+      .is_rich = true,
+      .ops = 40 },
+    { .name = "locks that go too early are noticed",
+      .config = { .bricks = 3, .clients = 2, .quorum = "auto", .has_healers = true, .sabotage = SABOTAGE_EARLY_UNLOCK },
+      .victim = -1,
+      .kills_clients = true,
+      .is_rich = true,
+      .ops = 40 },
 };
 
 int main(int argc, char **argv)

@@ -43,8 +43,6 @@ static bool is_split(void *arg, const struct gfid *gfid)
     return workload_is_split(arg, gfid);
 }
 
-/* What a file was appended and not synced goes with the power, and no mark says so (its size does, to whoever looks):
- * after a power cut somebody orders that all is looked at. */
 static void order_full(struct cluster *c)
 {
     for (unsigned i = 0; i < c->config.bricks; i++) {
@@ -54,32 +52,39 @@ static void order_full(struct cluster *c)
     }
 }
 
-/* Waits until all bricks are equal, but for split brains that are reported. */
-static void wait_for_heal(const struct plan *plan, struct cluster *c, struct workload *w, bool had_power_cut,
-                          struct result *result)
+void plan_wait_for_heal(struct cluster *c, struct workload *w, bool had_power_cut, bool may_split)
 {
-    uint64_t begin = sim_now_ns(c->sim);
+    uint64_t end = sim_now_ns(c->sim) + HEAL_BOUND_S * SIM_SECOND;
     struct converge report = { .is_split = is_split, .arg = w };
     bool never = false, done = false;
-    for (unsigned i = 0; plan->heals_late && i < c->config.bricks; i++)
-        if (!c->healers[i].env)
-            node_start(&c->healers[i]);
-    (void)cluster_run_until(c, &never, 2 * SIM_SECOND);
-    if (had_power_cut)
-        order_full(c);
-    while (!cluster_has_converged(c, &report) && sim_now_ns(c->sim) - begin < HEAL_BOUND_S * SIM_SECOND)
+    while (!cluster_has_converged(c, &report) && sim_now_ns(c->sim) < end) {
+        if (had_power_cut && report.differences == report.of_size)
+            order_full(c);
         (void)cluster_run_until(c, &never, 2 * SIM_SECOND);
-    result->heal_ms = (sim_now_ns(c->sim) - begin) / 1000000;
-    if (report.differences && plan->may_split) {
+    }
+    if (report.differences && may_split) {
         workload_find_splits(w, &c->healers[0], &done);
         if (!cluster_run_until(c, &done, 600 * SIM_SECOND))
             stopped(w, c, "looking for split brains");
-        result->splits = w->split_count;
         (void)cluster_has_converged(c, &report);
     }
     if (report.differences)
         model_violation(&w->model, "not equal %d s after the last fault: %s (%u differences)", HEAL_BOUND_S,
                         report.first, report.differences);
+}
+
+static void heal_at_last(const struct plan *plan, struct cluster *c, struct workload *w, bool had_power_cut,
+                         struct result *result)
+{
+    bool never = false;
+    for (unsigned i = 0; plan->heals_late && i < c->config.bricks; i++)
+        if (!c->healers[i].env)
+            node_start(&c->healers[i]);
+    uint64_t begin = sim_now_ns(c->sim);
+    plan_wait_for_heal(c, w, had_power_cut, plan->may_split);
+    result->heal_ms = (sim_now_ns(c->sim) - begin) / 1000000;
+    result->splits = w->split_count;
+    (void)cluster_run_until(c, &never, 10 * SIM_SECOND); /* all are connected */
 }
 
 static void scenario(const struct plan *plan, struct cluster *c, struct workload *w, struct result *result)
@@ -98,6 +103,7 @@ static void scenario(const struct plan *plan, struct cluster *c, struct workload
                         .workload = w,
                         .victim = plan->victim,
                         .kills_clients = plan->kills_clients,
+                        .only_power_cuts = plan->only_power_cuts,
                         .has_healers = c->config.has_healers && !plan->heals_late,
                         .replaces_disks = plan->replaces_disks,
                         .cuts_lose = plan->victim < 0 && c->config.bricks - c->config.has_arbiter == 2 };
@@ -112,7 +118,7 @@ static void scenario(const struct plan *plan, struct cluster *c, struct workload
     if (has_faults && !cluster_run_until(c, &f.is_quiet, 600 * SIM_SECOND))
         stopped(w, c, "the last fault");
     if (c->config.has_healers && !plan->may_stay_unequal)
-        wait_for_heal(plan, c, w, faults_cut_power(&f), result);
+        heal_at_last(plan, c, w, faults_cut_power(&f), result);
     else
         (void)cluster_run_until(c, &never, 120 * SIM_SECOND);
     w->model.is_final = true;
@@ -153,15 +159,30 @@ void plan_run_seed(const struct plan *plan, uint64_t seed, struct result *ret)
 
 static void print_replay(const char *program, const struct plan *p, uint64_t seed)
 {
-    printf(
-        "# replay: %s --seed %llu --bricks %u --clients %u --ops %u --quorum %s --victim %d%s%s%s%s%s%s%s%s%s%s%s%s%s",
-        program, (unsigned long long)seed, p->config.bricks, p->config.clients, p->ops, p->config.quorum, p->victim,
-        p->may_stay_unequal ? " --may-stay-unequal" : "", p->config.has_arbiter ? " --arbiter" : "",
-        p->config.has_witness ? " --witness" : "", p->config.has_healers ? " --heal" : "",
-        p->config.clients_heal ? " --clients-heal" : "", p->config.is_granular ? " --granular" : "",
-        p->heals_late ? " --heals-late" : "", p->is_rich ? " --rich" : "", p->replaces_disks ? " --replace" : "",
-        p->may_split ? " --may-split" : "", p->kills_clients ? "" : " --no-client-kills",
-        p->holds_files ? " --hold-files" : "", p->locks_files ? " --lock-files" : "");
+    const struct {
+        bool is_set;
+        const char *word;
+    } flags[] = {
+        { p->may_stay_unequal, "--may-stay-unequal" },
+        { p->config.has_arbiter, "--arbiter" },
+        { p->config.has_witness, "--witness" },
+        { p->config.has_healers, "--heal" },
+        { p->config.clients_heal, "--clients-heal" },
+        { p->config.is_granular, "--granular" },
+        { p->heals_late, "--heals-late" },
+        { p->only_power_cuts, "--power-cuts" },
+        { p->is_rich, "--rich" },
+        { p->replaces_disks, "--replace" },
+        { p->may_split, "--may-split" },
+        { !p->kills_clients, "--no-client-kills" },
+        { p->holds_files, "--hold-files" },
+        { p->locks_files, "--lock-files" },
+    };
+    printf("# replay: %s --seed %llu --bricks %u --clients %u --ops %u --quorum %s --victim %d", program,
+           (unsigned long long)seed, p->config.bricks, p->config.clients, p->ops, p->config.quorum, p->victim);
+    for (unsigned i = 0; i < ARRAY_SIZE(flags); i++)
+        if (flags[i].is_set)
+            printf(" %s", flags[i].word);
     if (p->config.sabotage)
         printf(" --sabotage %s", sabotage_names[p->config.sabotage]);
     printf("\n");
@@ -246,6 +267,7 @@ enum word_id {
     CLIENTS_HEAL,
     GRANULAR,
     HEALS_LATE,
+    POWER_CUTS,
     RICH,
     REPLACE,
     MAY_SPLIT,
@@ -276,6 +298,7 @@ static const struct word words[] = { { "--seed", true, SEEDS },
                                      { "--clients-heal", false, CLIENTS_HEAL },
                                      { "--granular", false, GRANULAR },
                                      { "--heals-late", false, HEALS_LATE },
+                                     { "--power-cuts", false, POWER_CUTS },
                                      { "--rich", false, RICH },
                                      { "--replace", false, REPLACE },
                                      { "--may-split", false, MAY_SPLIT },
@@ -325,6 +348,7 @@ static void apply_word(struct plan *own, enum word_id id, const char *value)
     case HEAL: own->config.has_healers = true; break;
     case CLIENTS_HEAL: own->config.clients_heal = true; break;
     case GRANULAR: own->config.is_granular = true; break;
+    case POWER_CUTS: own->only_power_cuts = true; break;
     case HEALS_LATE: own->heals_late = true; break;
     case RICH: own->is_rich = true; break;
     case REPLACE: own->replaces_disks = true; break;

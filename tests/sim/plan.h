@@ -16,6 +16,7 @@ struct plan {
     struct cluster_config config; /* seed is set by each run */
     int victim;                   /* -1: any brick suffers */
     bool kills_clients, replaces_disks;
+    bool only_power_cuts;          /* faults.h */
     bool heals_late;               /* heal daemons are started after the last fault */
     bool is_rich;                  /* workload.h */
     bool holds_files, locks_files; /* workload.h; no faults */
@@ -40,6 +41,10 @@ struct result {
 
 /* Bricks, clients and (with_healers) heal daemons are started and connected. */
 bool plan_bring_up(struct cluster *c, bool with_healers);
+/* Waits until all bricks are equal, but for split brains that are found so far: at most HEAL_BOUND_S; else a violation.
+ * What was appended and not synced goes with the power, and no mark says so (its size does, to whoever looks): with
+ * had_power_cut somebody orders that all is looked at, but only when nothing else is left to heal. */
+void plan_wait_for_heal(struct cluster *c, struct workload *w, bool had_power_cut, bool may_split);
 void plan_run_seed(const struct plan *plan, uint64_t seed, struct result *ret);
 
 struct plan_table {

@@ -8,7 +8,7 @@
  * In heal daemons:
  *   no-sync: fsync is answered and not done, so counters go before the healed data is safe.
  *   wrong-source: in answers and in changes of counters the first two bricks are exchanged.
- *   no-new-marks: nothing is added to counters, so an inode that heal makes looks whole before it is.
+ *   no-new-marks: an inode that heal makes is not marked, and so looks whole before it is.
  *   early-unlock: a lock is given back as soon as it was granted. */
 #include "sim/classes.h"
 #include "sim/cluster.h"
@@ -33,12 +33,16 @@ static bool is_counter(const char *key)
     return !strncmp(key, "trusted.afr.", 12);
 }
 
-static bool adds(const struct dict_value *v)
+/* Contents and attributes at once: only a new inode is blamed so. */
+static bool marks_new_inode(const struct dict_value *v)
 {
-    for (size_t i = 0; i + 4 <= v->size_bytes; i += 4)
-        if ((int32_t)get_be32(v->bytes + i) > 0)
-            return true;
-    return false;
+    int32_t data, metadata, entry;
+    if (v->size_bytes != 12)
+        return false;
+    data = (int32_t)get_be32(v->bytes);
+    metadata = (int32_t)get_be32(v->bytes + 4);
+    entry = (int32_t)get_be32(v->bytes + 8);
+    return metadata > 0 && (data > 0 || entry > 0);
 }
 
 /* Counters as this mode shows or writes them. */
@@ -51,8 +55,8 @@ static int falsify(struct translator *me, const struct dict *from, struct dict *
     const struct dict_value *v;
     int e = to ? 0 : -ENOMEM;
     for (size_t at = 0; e == 0 && dict_next(from, &at, &key, &v);) {
-        bool is_zeroed =
-            is_counter(key) && (is_mode(me, SABOTAGE_NO_DIRTY) || (is_mode(me, SABOTAGE_NO_NEW_MARKS) && adds(v)));
+        bool is_zeroed = is_counter(key) &&
+                         (is_mode(me, SABOTAGE_NO_DIRTY) || (is_mode(me, SABOTAGE_NO_NEW_MARKS) && marks_new_inode(v)));
         if (is_counter(key) && is_mode(me, SABOTAGE_SERVE_STALE))
             continue;
         if (is_mode(me, SABOTAGE_WRONG_SOURCE) && (!strcmp(key, pair[0]) || !strcmp(key, pair[1])))

@@ -487,6 +487,8 @@ static FIBER void prepare(void *arg)
         r = prepare_file(a, root, i);
     for (unsigned i = 0; w->is_rich && i < w->cluster->config.clients && r >= 0; i++)
         r = prepare_loose_file(a, root, i);
+    if (w->is_rich && r >= 0)
+        r = prepare_old(a, root);
     if (r < 0)
         model_violation(&w->model, "preparation failed: %s", errno_name(r));
     (void)fiber_sleep_ms(NULL, 5000); /* sessions close */

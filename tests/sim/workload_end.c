@@ -20,6 +20,8 @@ static FIBER void verify(void *arg)
     for (unsigned d = 0; d < DIRS; d++)
         for (unsigned n = 0; n < NAMES; n++)
             check_name(a, d, n);
+    if (v->w->is_rich)
+        check_old(a);
     for (unsigned i = 0; v->w->is_rich && i < ATTRS; i++) {
         check_attr(a, i, ATTR_OWNER_AND_MODE);
         check_attr(a, i, ATTR_XATTR);

@@ -69,6 +69,9 @@ FIBER void change_name(struct actor *a);
 /* ---- workload_more.c ---- */
 
 FIBER int prepare_loose_file(struct actor *a, struct inode *root, unsigned client);
+/* A directory with a file that nobody ever touches again: it must be there on every brick, also on an emptied one. */
+FIBER int prepare_old(struct actor *a, struct inode *root);
+FIBER void check_old(struct actor *a);
 /* One operation of those. */
 FIBER void rich_op(struct actor *a);
 FIBER void check_attr(struct actor *a, unsigned inode, enum attr_kind kind);
@@ -79,6 +82,9 @@ FIBER void empty_dir(struct actor *a, const struct gfid *gfid);
 
 /* ---- workload_hold.c ---- */
 
+/* A directory with a file that nobody ever touches again: it must be there on every brick, also on an emptied one. */
+FIBER int prepare_old(struct actor *a, struct inode *root);
+FIBER void check_old(struct actor *a);
 /* One operation of those. */
 FIBER void hold_op(struct actor *a);
 

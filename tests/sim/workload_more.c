@@ -160,6 +160,8 @@ static struct gfid inner_gfid(const struct gfid *dir)
     return g;
 }
 
+#define INNER_BYTES 100
+
 static FIBER void make_inner(struct actor *a, struct inode *dir)
 {
     struct gfid gfid = inner_gfid(&dir->gfid);
@@ -168,11 +170,43 @@ static FIBER void make_inner(struct actor *a, struct inode *dir)
     struct request q = { .op = OP_MKNOD, .parent = dir, .name = "inner", .inode = inode, .mode = S_IFREG | 0600 };
     if (actor_ask(a, &q, r) < 0 || actor_is_dead(a))
         return;
-    SCOPED(buf_unref) struct buf *data = buf_new(100);
+    SCOPED(buf_unref) struct buf *data = buf_new(INNER_BYTES);
     memset(data->data, 'i', data->size);
     SCOPED(reply_free) struct reply *r2 = reply_new();
     struct request w = { .op = OP_WRITE, .inode = inode, .data = data, .size = data->size };
     (void)actor_ask(a, &w, r2);
+}
+
+static const struct gfid old_gfid = { { TAG_DIR, [15] = 9 } };
+
+FIBER int prepare_old(struct actor *a, struct inode *root)
+{
+    SCOPED(inode_unref) struct inode *inode = inode_table_get(a->graph, &old_gfid, S_IFDIR);
+    SCOPED(reply_free) struct reply *r = reply_new();
+    struct request q = { .op = OP_MKDIR, .parent = root, .name = "old", .inode = inode, .mode = S_IFDIR | 0700 };
+    int ret = actor_ask(a, &q, r);
+    if (ret >= 0)
+        make_inner(a, inode);
+    return ret;
+}
+
+FIBER void check_old(struct actor *a)
+{
+    struct gfid gfid = inner_gfid(&old_gfid);
+    SCOPED(inode_unref) struct inode *inode = inode_table_get(a->graph, &gfid, S_IFREG);
+    SCOPED(reply_free) struct reply *r = reply_new();
+    struct request q = { .op = OP_READ, .inode = inode, .size = INNER_BYTES + 1 };
+    int ret = actor_ask(a, &q, r);
+    if (ret < 0)
+        actor_failed(a, &gfid, "read of the old file", 0, 0, ret);
+    if (ret < 0 || actor_is_dead(a))
+        return;
+    bool is_right = r->data && r->data->size == INNER_BYTES;
+    for (unsigned i = 0; is_right && i < INNER_BYTES; i++)
+        is_right = r->data->data[i] == 'i';
+    a->w->model.checks++;
+    if (!is_right)
+        model_violation(&a->w->model, "%s: the old file has other bytes", a->who);
 }
 
 FIBER void make_dir(struct actor *a, unsigned dir, unsigned name)
