@@ -152,6 +152,45 @@ static FIBER int copy_small(struct heal_copy *c)
     return 0;
 }
 
+/* Mostly a mark is left on one copy only because a message was lost, and the copies are equal. Those that are, and that
+ * nobody blames, need no blame to be healed under: until it is taken off, a client that reaches the source no more would
+ * have no good copy, and one that cannot read it would take the other for good. */
+static FIBER int spare_equal(struct heal_copy *c)
+{
+    struct heal_judgement *judged = &c->h->round.judged;
+    uint32_t unblamed = 0;
+
+    for_each_child(i, c->sinks & ~judged->accused)
+    {
+        if (c->h->round.answers->stat[i].size == c->size_bytes)
+            unblamed |= bit(i);
+    }
+    if (!unblamed || !is_small(c))
+        return 0;
+
+    const struct request q = { .op = OP_READ, .inode = c->h->inode, .size = c->size_bytes };
+    SCOPED(fan_free) struct fan *fan = fan_new(c->h->me, &c->h->call, unblamed | bit(judged->source), &q);
+    const struct fan_child *source;
+
+    if (!fan)
+        return -ENOMEM;
+    fan_run(fan);
+    source = &fan->list[judged->source];
+    for_each_child(i, unblamed)
+    {
+        const struct fan_child *f = &fan->list[i];
+
+        if (source->ret < 0 || f->ret != source->ret || (uint64_t)f->ret != c->size_bytes)
+            continue; /* what cannot be read now is said when it is copied */
+        if (f->ret == 0 || memcmp(f->r.data->data, source->r.data->data, (size_t)f->ret) == 0) {
+            c->sinks &= ~bit(i);
+            judged->sinks &= ~bit(i);
+            judged->sources |= bit(i);
+        }
+    }
+    return 0;
+}
+
 /* ---- the end ---- */
 
 /* Sinks that are synced stay; so must sources be whose mark goes: whoever made it did not come to syncing them. */
@@ -205,11 +244,15 @@ static FIBER int copy_large(struct heal_copy *c, struct heal_lock *whole)
 static FIBER int make_equal(struct heal *h, const struct heal_lock *healers, struct heal_lock *whole)
 {
     struct heal_copy c;
-    int r = heal_blame_sinks(h, h->round.judged.taking_part);
+    int r;
 
+    copy_init(&c, h, healers);
+    r = spare_equal(&c);
+    if (r == 0)
+        r = heal_blame_sinks(h, h->round.judged.taking_part);
     if (r < 0)
         return r;
-    copy_init(&c, h, healers);
+    copy_init(&c, h, healers); /* who takes part has changed, perhaps the source, too */
     if (c.sinks && !is_small(&c)) {
         r = copy_large(&c, whole);
     } else {
