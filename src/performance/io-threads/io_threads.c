@@ -47,8 +47,9 @@ struct io_threads {
 
     struct priority_class classes[PRIORITY_COUNT];
     uint32_t running;
-    uint64_t clients_ns; /* when an operation of a client was last begun or ended */
-    uint64_t compare_ns; /* while clients are at work, the next comparison begins no earlier */
+    uint32_t clients_running; /* operations of clients */
+    uint64_t clients_ns;      /* when one last ended */
+    uint64_t compare_ns;      /* while clients are at work, the next comparison begins no earlier */
     struct timer compare_timer;
     struct env *env;
 };
@@ -63,7 +64,7 @@ static const struct option io_threads_options[] = {
     OPT_U32("low-prio-threads", struct io_threads, limits[PRIORITY_LOW], .def = "16", .min = 1, .max = 64, .live = true,
             .help = "of these reads and writes"),
     OPT_U32("least-prio-threads", struct io_threads, limits[PRIORITY_LEAST], .def = "1", .min = 1, .max = 64,
-            .live = true, .help = "of these operations of heal and rebalance"),
+            .live = true, .help = "of these operations of heal and rebalance, while clients are at work"),
     OPT_U32("compare-share", struct io_threads, compare_share, .def = "50", .min = 1, .max = 100, .unit = "%",
             .live = true, .help = "of the time that heal may take for comparing while clients are at work"),
     OPT_BOOL("enable-least-priority", struct io_threads, uses_least, .def = "on", .live = true,
@@ -131,7 +132,8 @@ static enum priority priority_of(const struct io_threads *s, const struct call *
 
 static bool are_clients_busy(const struct io_threads *s)
 {
-    return s->clients_ns && env_now_ns(s->env) - s->clients_ns < CLIENTS_BUSY_MS * UINT64_C(1000000);
+    return s->clients_running > 0 ||
+           (s->clients_ns && env_now_ns(s->env) - s->clients_ns < CLIENTS_BUSY_MS * UINT64_C(1000000));
 }
 
 static bool must_pause(const struct io_threads *s)
@@ -139,9 +141,12 @@ static bool must_pause(const struct io_threads *s)
     return env_now_ns(s->env) < s->compare_ns && are_clients_busy(s);
 }
 
+/* Internal clients are held down for the sake of others only. */
 static uint32_t limit_of(const struct io_threads *s, enum priority p)
 {
-    return s->limits[p == PRIORITY_COMPARE ? PRIORITY_LEAST : p];
+    if (p != PRIORITY_LEAST && p != PRIORITY_COMPARE)
+        return s->limits[p];
+    return are_clients_busy(s) ? s->limits[PRIORITY_LEAST] : s->thread_count;
 }
 
 static bool may_start(const struct io_threads *s, enum priority p)
@@ -270,13 +275,14 @@ static FIBER int io_threads_any(struct translator *me, struct call *call, const 
     if (result < 0)
         return result;
     uint64_t begun_ns = env_now_ns(me->env);
-    if (call->pid >= 0)
-        s->clients_ns = begun_ns;
+    s->clients_running += call->pid >= 0;
     result = child_call(me, 0, call, q, r);
-    if (call->pid >= 0)
+    if (call->pid >= 0) {
+        s->clients_running--;
         s->clients_ns = env_now_ns(me->env);
-    else if (p == PRIORITY_COMPARE)
+    } else if (p == PRIORITY_COMPARE) {
         result = compared(s, begun_ns, result, r);
+    }
     leave(s, p);
     return result;
 }

@@ -2,7 +2,8 @@
  *
  * The name is the field's; here no threads are involved: an operation runs on the fiber that brought it. This
  * translator only admits it: at most `thread-count` at a time, at most so many per priority class (high: names and
- * attributes; normal: changes of names and attributes; low: data; least: everything internal clients ask). A class with
+ * attributes; normal: changes of names and attributes; low: data; least: everything internal clients ask, limited only
+ * while other clients are at work). A class with
  * nothing running may always start one, so none starves. Within a class clients take turns.
  *
  * What heal asks in order to compare copies (sums of blocks) is a class of its own below all others, because it is much
