@@ -98,7 +98,8 @@ static void begin(void *arg)
         return;
     }
     f->kind = f->only_power_cuts ? FAULT_POWER_CUT : (unsigned)dice(f, kinds(f));
-    f->brick = f->victim >= 0 ? (unsigned)f->victim : (unsigned)dice(f, cluster_brick_nodes(c));
+    f->brick = f->victim >= 0 ? (unsigned)f->victim
+                              : (unsigned)dice(f, f->spares_witness ? c->config.bricks : cluster_brick_nodes(c));
     if (f->kind == FAULT_KILL_HEALER || f->kind == FAULT_REPLACE_DISK)
         f->brick %= c->config.bricks; /* the witness has none of its own, and is not replaced here */
     f->client = (unsigned)dice(f, c->config.clients);

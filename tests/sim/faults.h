@@ -10,7 +10,8 @@
 struct faults {
     struct cluster *cluster;
     struct workload *workload;
-    int victim; /* -1: any brick */
+    int victim;          /* -1: any brick */
+    bool spares_witness; /* another struct faults hurts it at the same time */
     bool kills_clients;
     bool has_healers;     /* that run, and die too */
     bool replaces_disks;  /* when all copies are equal: the empty one is then the only failure */

@@ -102,21 +102,30 @@ static void scenario(const struct plan *plan, struct cluster *c, struct workload
     struct faults f = { .cluster = c,
                         .workload = w,
                         .victim = plan->victim,
+                        .spares_witness = plan->witness_suffers_too,
                         .kills_clients = plan->kills_clients,
                         .only_power_cuts = plan->only_power_cuts,
                         .has_healers = c->config.has_healers && !plan->heals_late,
                         .replaces_disks = plan->replaces_disks,
                         .cuts_lose = plan->victim < 0 && c->config.bricks - c->config.has_arbiter == 2 };
+    struct faults of_witness = { .cluster = c, .workload = w, .victim = (int)c->config.bricks, .is_quiet = true };
     for (unsigned i = 0; i < c->config.clients; i++)
         (void)workload_start_client(w, i);
     bool has_faults = !plan->holds_files && !plan->locks_files;
     if (has_faults)
         faults_start(&f);
+    if (plan->witness_suffers_too) {
+        of_witness.is_quiet = false;
+        faults_start(&of_witness);
+    }
     if (!cluster_run_until(c, &w->is_finished, 40000 * SIM_SECOND))
         stopped(w, c, "the workload");
     faults_stop(&f);
+    faults_stop(&of_witness);
     if (has_faults && !cluster_run_until(c, &f.is_quiet, 600 * SIM_SECOND))
         stopped(w, c, "the last fault");
+    if (!cluster_run_until(c, &of_witness.is_quiet, 600 * SIM_SECOND))
+        stopped(w, c, "the witness's last fault");
     if (c->config.has_healers && !plan->may_stay_unequal)
         heal_at_last(plan, c, w, faults_cut_power(&f), result);
     else
@@ -163,6 +172,7 @@ static void print_replay(const char *program, const struct plan *p, uint64_t see
         bool is_set;
         const char *word;
     } flags[] = {
+        { p->witness_suffers_too, "--witness-suffers" },
         { p->may_stay_unequal, "--may-stay-unequal" },
         { p->config.has_arbiter, "--arbiter" },
         { p->config.has_witness, "--witness" },
@@ -271,6 +281,7 @@ enum word_id {
     RICH,
     REPLACE,
     MAY_SPLIT,
+    WITNESS_SUFFERS,
     MAY_STAY_UNEQUAL,
     NO_KILLS,
     HOLD_FILES,
@@ -302,6 +313,7 @@ static const struct word words[] = { { "--seed", true, SEEDS },
                                      { "--rich", false, RICH },
                                      { "--replace", false, REPLACE },
                                      { "--may-split", false, MAY_SPLIT },
+                                     { "--witness-suffers", false, WITNESS_SUFFERS },
                                      { "--may-stay-unequal", false, MAY_STAY_UNEQUAL },
                                      { "--no-client-kills", false, NO_KILLS },
                                      { "--hold-files", false, HOLD_FILES },
@@ -353,6 +365,7 @@ static void apply_word(struct plan *own, enum word_id id, const char *value)
     case RICH: own->is_rich = true; break;
     case REPLACE: own->replaces_disks = true; break;
     case MAY_SPLIT: own->may_split = true; break;
+    case WITNESS_SUFFERS: own->witness_suffers_too = true; break;
     case MAY_STAY_UNEQUAL: own->may_stay_unequal = true; break;
     case NO_KILLS: own->kills_clients = false; break;
     case HOLD_FILES: own->holds_files = true; break;

@@ -21,6 +21,7 @@ struct plan {
     bool is_rich;                  /* workload.h */
     bool holds_files, locks_files; /* workload.h; no faults */
     bool may_split;                /* model.h */
+    bool witness_suffers_too;      /* not only in its turn */
     bool may_stay_unequal;         /* healed as far as it goes; whether all becomes equal is not asked */
     unsigned ops;                  /* per client */
 };

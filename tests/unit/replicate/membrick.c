@@ -15,6 +15,7 @@ struct mem_lock {
     struct mem_brick *by;
     uint64_t connection;
     struct lk_owner owner;
+    bool is_shared; /* inodelk for reading */
     bool is_granted;
     struct waitq *waiter;
 };
@@ -164,7 +165,7 @@ static struct mem_lock *blocker(struct mem_store *store, struct mem_lock *lock)
     list_for_each (l, &store->locks, of_store) {
         if (l == lock)
             return NULL;
-        if (locks_meet(l, lock))
+        if (locks_meet(l, lock) && !(l->is_shared && lock->is_shared))
             return l;
     }
     return NULL;
@@ -230,6 +231,7 @@ static void fill_lock(struct mem_brick *b, struct call *call, const struct reque
     l->whole = !q->name;
     if (q->name)
         snprintf(l->name, sizeof(l->name), "%s", q->name);
+    l->is_shared = q->op == OP_INODELK && q->lock->type == LOCK_READ;
     if (q->op == OP_INODELK) {
         l->start = q->lock->start;
         l->end = q->lock->length ? l->start + q->lock->length : INT64_MAX;

@@ -232,6 +232,30 @@ SIM_TEST(of_two_clients_that_see_one_brick_each_one_goes_on)
     world_close(&a);
 }
 
+SIM_TEST(clients_of_one_brick_count_on_the_same_blame)
+{
+    struct world a, b;
+    char text[16];
+    uint64_t told;
+
+    open_pair(&a, t);
+    world_join(&b, t, 3, PAIR);
+    world_rest(&b);
+    mem_brick_down(a.b[0]);
+    mem_brick_down(b.b[0]);
+    assert_int_equal(3, world_write(&a, 0, "one"));
+    assert_int_equal(3, world_read(&b, text, sizeof(text))); /* blames as well: it counts on it from now on */
+    assert_string_equal("one", text);
+    assert_int_equal(2, blames(0));
+    told = messages(&a, WITNESS) + messages(&b, WITNESS);
+    assert_int_equal(3, world_write(&a, 0, "two"));
+    assert_int_equal(3, world_read(&b, text, sizeof(text)));
+    assert_string_equal("two", text);
+    assert_int_equal(told, messages(&a, WITNESS) + messages(&b, WITNESS));
+    world_close(&b);
+    world_close(&a);
+}
+
 SIM_TEST(a_reader_of_the_other_brick_notices_the_blame)
 {
     struct world a, b;
@@ -386,6 +410,7 @@ int main(void)
         cmocka_unit_test(readers_of_one_brick_ask_and_blame_nobody),
         cmocka_unit_test(a_brick_that_missed_changes_serves_nothing_alone),
         cmocka_unit_test(of_two_clients_that_see_one_brick_each_one_goes_on),
+        cmocka_unit_test(clients_of_one_brick_count_on_the_same_blame),
         cmocka_unit_test(a_reader_of_the_other_brick_notices_the_blame),
         cmocka_unit_test(after_healing_the_brick_may_go_on_alone),
         cmocka_unit_test(a_blame_that_somebody_relied_on_meanwhile_stays),
