@@ -82,17 +82,24 @@ static FIBER int look_at_file(struct translator *me, struct call *call, struct c
     return *ret_file ? 0 : -ENOMEM;
 }
 
+/* By creating: GlusterFS's thin arbiter refuses mknod. */
 static FIBER int make_file(struct translator *me, struct call *call)
 {
     struct witness *w = replicate_of(me)->witness;
     struct gfid gfid = gfid_random(me->env);
     SCOPED(inode_unref) struct inode *root = inode_table_get(me->graph, &gfid_root, S_IFDIR);
     SCOPED(inode_unref) struct inode *file = inode_table_get(me->graph, &gfid, S_IFREG);
-    struct request q = { .op = OP_MKNOD, .parent = root, .name = w->file_name, .mode = S_IFREG | 0644 };
+    SCOPED(fd_unref) struct fd *fd = NULL;
+    struct request q = { .op = OP_CREATE, .parent = root, .name = w->file_name, .mode = S_IFREG | 0664 };
 
     if (!root || !file)
         return -ENOMEM;
+    q.flags = O_RDWR | O_CREAT | O_EXCL;
+    fd = fd_new(file, q.flags, 0);
+    if (!fd)
+        return -ENOMEM;
     q.inode = file;
+    q.fd = fd;
     return child_call(me, w->child, call, &q, NULL);
 }
 
