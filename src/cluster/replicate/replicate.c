@@ -75,7 +75,8 @@ static const struct option replicate_options[] = {
     OPT_BOOL("iam-self-heal-daemon", struct replicate, is_self_heal_daemon, .def = "off"),
     OPT_BOOL("iam-nfs-daemon", struct replicate, is_nfs_daemon, .def = "off"),
     OPT_ENUM("quorum-type", struct replicate, quorum_type_option, quorum_choices, .def = "unset", .live = true,
-             .help = "auto: a majority must be up; fixed: quorum-count; none: one. Default auto for more than two"),
+             .help = "auto: a majority must be up; fixed: quorum-count; none: one. Default auto for more than two; "
+                     "with thin-arbiter all that the witness does not blame"),
     OPT_U32("quorum-count", struct replicate, quorum_count, .def = "0", .max = INT32_MAX, .live = true,
             .help = "children that must be up with quorum-type fixed"),
     OPT_IGNORED("quorum-reads", .help = "reads always need quorum"),

@@ -188,6 +188,8 @@ static FIBER void enrol_fiber(void *arg)
 
     w->is_enrolling = false;
     w->is_enrolled = r == 0 && s->generation == generation && w->epoch == epoch;
+    if (w->is_enrolled)
+        healer_noticed(me); /* a crawl before could not take blames back */
     if (r == -EBUSY)
         TLOG(me, LOG_WARNING, "witness-waits", "witness=%s: it counts when the bricks are healed",
              me->children[w->child]->name);
