@@ -167,7 +167,7 @@ static FIBER int clean_entry(struct cleaning *c, unsigned child, const char *nam
 
 static FIBER int clean_child(struct cleaning *c, unsigned child)
 {
-    SCOPED(heal_listing_free) struct heal_listing *listing = heal_listing_open(c->h, child, c->directory);
+    SCOPED(heal_listing_free) struct heal_listing *listing = heal_listing_open(c->h, child, c->directory, false);
     int r = listing ? 0 : -ENOMEM;
 
     while (r == 0 && (r = heal_listing_next(listing, LIST_BYTES)) > 0) {

@@ -189,9 +189,9 @@ static FIBER int do_piece(struct walk *walk, unsigned child, const struct dir_en
     return r;
 }
 
-static FIBER int walk_listing(struct walk *walk, unsigned child, struct inode *directory)
+static FIBER int walk_listing(struct walk *walk, unsigned child, struct inode *directory, bool is_of_index)
 {
-    SCOPED(heal_listing_free) struct heal_listing *listing = heal_listing_open(walk->h, child, directory);
+    SCOPED(heal_listing_free) struct heal_listing *listing = heal_listing_open(walk->h, child, directory, is_of_index);
     uint64_t size_bytes = MAX(replicate_of(walk->h->me)->heal_readdir_size_bytes, (uint64_t)LISTING_BYTES);
     int r = listing ? 0 : -ENOMEM;
 
@@ -210,14 +210,14 @@ static FIBER int walk_all(struct walk *walk)
     for_each_child(i, sinks)
     {
         if (r == 0)
-            r = walk_listing(walk, i, h->inode);
+            r = walk_listing(walk, i, h->inode, false);
         if (r == 0 && !walk->walked_first)
             walk->walked_first = bit(i);
     }
     for_each_child(i, others)
     {
         if (r == 0 && (h->round.judged.taking_part & bit(i)))
-            r = walk_listing(walk, i, h->inode);
+            r = walk_listing(walk, i, h->inode, false);
         if (r == 0 && !walk->walked_first)
             walk->walked_first = bit(i);
     }
@@ -236,7 +236,7 @@ static FIBER int walk_recorded(struct walk *walk)
 
         r = heal_find_names(h, i, &names);
         if (r == 0)
-            r = walk_listing(walk, i, names);
+            r = walk_listing(walk, i, names, true);
         if (r < 0 && r != -ENOENT && r != -ESTALE)
             return r;
     }

@@ -193,13 +193,15 @@ struct heal_listing {
     struct heal *h;
     unsigned child;
     struct fd *fd;
+    bool is_of_index; /* an index has names only: GlusterFS's does not know READDIRP */
     bool is_open, at_end;
     uint64_t offset;
     struct dir_entries *entries; /* the piece */
 };
 
-struct heal_listing *heal_listing_open(struct heal *h, unsigned child, struct inode *directory) MUST_USE; /* returned */
-void heal_listing_free(struct heal_listing *l); /* accepts NULL */
+struct heal_listing *heal_listing_open(struct heal *h, unsigned child, struct inode *directory,
+                                       bool is_of_index) MUST_USE; /* returned */
+void heal_listing_free(struct heal_listing *l);                    /* accepts NULL */
 DEFINE_SCOPED(heal_listing_free, struct heal_listing)
 /* Number of names in l->entries now, 0 at the end, or the child's error. */
 FIBER int heal_listing_next(struct heal_listing *l, uint64_t size_bytes);

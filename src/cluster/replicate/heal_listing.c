@@ -4,7 +4,7 @@
 #include "core/mem.h"
 #include "graph/graph.h"
 
-struct heal_listing *heal_listing_open(struct heal *h, unsigned child, struct inode *directory)
+struct heal_listing *heal_listing_open(struct heal *h, unsigned child, struct inode *directory, bool is_of_index)
 {
     struct heal_listing *l = NEW(struct heal_listing);
 
@@ -12,6 +12,7 @@ struct heal_listing *heal_listing_open(struct heal *h, unsigned child, struct in
         return NULL;
     l->h = h;
     l->child = child;
+    l->is_of_index = is_of_index;
     l->fd = fd_new(directory, O_RDONLY | O_DIRECTORY, PID_SELF_HEAL);
     if (l->fd) {
         l->fd->is_dir = true;
@@ -44,9 +45,11 @@ static FIBER int open_now(struct heal_listing *l)
 
 FIBER int heal_listing_next(struct heal_listing *l, uint64_t size_bytes)
 {
-    const struct request q = {
-        .op = OP_READDIRP, .inode = l->fd->inode, .fd = l->fd, .offset = l->offset, .size = size_bytes
-    };
+    const struct request q = { .op = l->is_of_index ? OP_READDIR : OP_READDIRP,
+                               .inode = l->fd->inode,
+                               .fd = l->fd,
+                               .offset = l->offset,
+                               .size = size_bytes };
     SCOPED(reply_free) struct reply *r = reply_new();
     int result;
 
