@@ -143,6 +143,21 @@ static int tell(const struct resolving *w, int r, bool by_name)
     return EXIT_NOT_DONE;
 }
 
+/* Sizes and times say nothing about directories and attributes: what does not fit is refused before anything is done. */
+static FIBER enum heal_refusal unfit(struct resolving *w, const struct place *place)
+{
+    SCOPED(heal_view_free) struct heal_view *view = NULL;
+
+    if (w->v->args->verb == VERB_SOURCE_BRICK || !place->inode)
+        return HEAL_REFUSED_NOT;
+    if (place->inode->type == S_IFDIR)
+        return HEAL_REFUSED_DIRECTORY;
+    view = heal_view_new();
+    if (view && heal_look(place->set, &w->call, place->inode, view) == 0 && (view->split_brain & HEAL_SPLIT_METADATA))
+        return HEAL_REFUSED_METADATA;
+    return HEAL_REFUSED_NOT;
+}
+
 static FIBER int resolve_place(struct resolving *w, const struct place *place)
 {
     struct heal_how how = { .flags = HEAL_RESOLVE };
@@ -151,6 +166,9 @@ static FIBER int resolve_place(struct resolving *w, const struct place *place)
     memset(w->report, 0, sizeof(*w->report));
     if (r < 0)
         return EXIT_NOT_DONE;
+    w->report->refusal = unfit(w, place);
+    if (w->report->refusal)
+        return tell(w, 0, false);
     if (!place->inode) {
         r = heal_name(place->set, &w->call, place->parent, place->name, &how, w->report, NULL);
         return tell(w, r, true);
