@@ -399,7 +399,7 @@ FIBER int info_run(struct volume *v)
 
     if (v->args->verb == VERB_COUNT)
         return count_run(v);
-    s.info = mem_array(v->set_count, sizeof(*s.info));
+    s.info = mem_array(v->set_count, sizeof(void *));
     if (!s.info)
         return exit_of(-ENOMEM);
     volume_call(v, &call, PID_HEAL_INFO);

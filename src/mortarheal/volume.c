@@ -15,31 +15,51 @@
 
 /* ---- the volume file ---- */
 
-static int read_file(const char *path, char **ret_text, struct error *err)
+/* Reads size_bytes bytes or up to the end; how many, or -errno. */
+static ssize_t read_bytes(int fd, char *data, size_t size_bytes)
+{
+    size_t used = 0;
+
+    while (used < size_bytes) {
+        ssize_t n = read(fd, data + used, size_bytes - used);
+
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        used += (size_t)n;
+    }
+    return (ssize_t)used;
+}
+
+static int read_open_file(int fd, char **ret_text)
 {
     SCOPED_FREE char *text = NULL;
-    struct stat st;
-    size_t used = 0;
-    ssize_t n = 1;
-    int r = 0, fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st = { 0 };
+    ssize_t n;
 
-    if (fd < 0 || fstat(fd, &st) < 0)
-        r = -errno;
-    else if (st.st_size > VOLFILE_BYTES_MAX)
-        r = -EFBIG;
-    else if (!(text = mem_alloc((size_t)st.st_size + 1)))
-        r = -ENOMEM;
-    while (r == 0 && used < (size_t)st.st_size && (n = read(fd, text + used, (size_t)st.st_size - used)) > 0)
-        used += (size_t)n;
-    if (r == 0 && n < 0)
-        r = -errno;
-    if (fd >= 0)
-        (void)close(fd);
-    if (r < 0)
-        return error_set(err, r, "volume file %s: %s", path, strerror(-r));
-    text[used] = '\0';
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (st.st_size > VOLFILE_BYTES_MAX)
+        return -EFBIG;
+    text = mem_alloc((size_t)st.st_size + 1);
+    if (!text)
+        return -ENOMEM;
+    n = read_bytes(fd, text, (size_t)st.st_size);
+    if (n < 0)
+        return (int)n;
+    text[n] = '\0';
     *ret_text = take(text);
     return 0;
+}
+
+static int read_file(const char *path, char **ret_text, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC), r = fd < 0 ? -errno : read_open_file(fd, ret_text);
+
+    if (fd >= 0)
+        (void)close(fd);
+    return r < 0 ? error_set(err, r, "volume file %s: %s", path, strerror(-r)) : 0;
 }
 
 static void nothing_changed(void *arg)
@@ -103,7 +123,7 @@ static FIBER int start_graph(struct volume *v, bool as_daemon, struct error *err
     struct graph_options options = { .overrides = changes, .volfile_id = v->args->c.volfile_id };
     int r = changes ? get_text(v, &text, err) : -ENOMEM;
 
-    if (r == 0)
+    if (r == 0 && text)
         r = volfile_parse(label, text, strlen(text), &file, err);
     if (r == 0)
         r = overrides(file, as_daemon, changes);
@@ -199,7 +219,7 @@ static int find_sets(struct volume *v, struct error *err)
 {
     unsigned bricks = 0;
 
-    v->sets = mem_array(v->graph->count, sizeof(*v->sets));
+    v->sets = mem_array(v->graph->count, sizeof(void *));
     if (!v->sets)
         return -ENOMEM;
     for (unsigned i = 0; i < v->graph->count; i++) {
