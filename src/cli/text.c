@@ -493,6 +493,30 @@ static int print_peers(const json_t *request, const json_t *answer)
     return 0;
 }
 
+static int print_probe(const json_t *request, const json_t *answer)
+{
+    const char *note = text_of(answer, "note");
+
+    if (has_failed(answer))
+        return fail("peer probe: failed: ", answer);
+    if (strcmp(note, "already in peer list") == 0)
+        printf("peer probe: Host %s port 24007 already in peer list\n", text_of(request, "host"));
+    else
+        printf("peer probe: %s\n", *note ? note : "success");
+    return 0;
+}
+
+static int print_detach(const json_t *request, const json_t *answer)
+{
+    (void)request;
+    if (has_failed(answer)) {
+        (void)fail("peer detach: failed: ", answer);
+        return strstr(text_of(answer, "error"), "hosts one or more bricks") ? 255 : 1;
+    }
+    puts("peer detach: success");
+    return 0;
+}
+
 static int print_uuid(const json_t *request, const json_t *answer)
 {
     if (has_failed(answer))
@@ -527,6 +551,8 @@ int text_print(const json_t *request, const json_t *answer)
         { "peer-status", print_peers },
         { "uuid", print_uuid },
         { "heal", print_heal },
+        { "peer-probe", print_probe },
+        { "peer-detach", print_detach },
     };
     const char *command = text_of(request, "command");
 

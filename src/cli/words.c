@@ -402,6 +402,26 @@ static int parse_heal(struct args *a)
 
 /* ---- the rest ---- */
 
+static int parse_probe(struct args *a)
+{
+    if (a->count != 1 || begin(a, "peer-probe") < 0)
+        return -EINVAL;
+    return done(put(a, "host", json_string(a->words[0])));
+}
+
+static int parse_detach(struct args *a)
+{
+    bool is_forced = a->count > 1 && take_last(a, "force");
+
+    if (a->count != 1 || begin(a, "peer-detach") < 0)
+        return -EINVAL;
+    a->r->question =
+        "All clients mounted through the peer which is getting detached need to be remounted using one of the other "
+        "active peers in the trusted storage pool to ensure client gets notification on any changes done on the "
+        "gluster configuration and if the same has been done do you want to proceed?";
+    return done(put(a, "host", json_string(a->words[0])) && put(a, "force", json_boolean(is_forced)));
+}
+
 static int parse_peer_status(struct args *a)
 {
     return a->count == 0 ? begin(a, "peer-status") : -EINVAL;
@@ -474,6 +494,8 @@ static const struct cli_command commands[] = {
     { "volume", "status", "volume status [all | <VOLNAME> [shd|<BRICK>]] [detail|tasks]", "show what runs",
       parse_status },
     { "volume", "stop", "volume stop <VOLNAME> [force]", "stop a volume", parse_stop },
+    { "peer", "detach", "peer detach { <HOSTNAME> | <IP-address> } [force]", "let a machine go", parse_detach },
+    { "peer", "probe", "peer probe { <HOSTNAME> | <IP-address> }", "take a machine into the cluster", parse_probe },
     { "peer", "help", "peer help", "list these commands", parse_peer_help },
     { "peer", "status", "peer status", "list the other machines of the cluster", parse_peer_status },
     { "pool", "list", "pool list", "list all machines of the cluster", parse_pool_list },
@@ -496,8 +518,7 @@ static const char *const later[] = { "volume rebalance",
                                      "volume geo-replication",
                                      "volume reset-brick",
                                      "snapshot",
-                                     "peer probe",
-                                     "peer detach",
+
                                      "get-state",
                                      "nfs-ganesha",
                                      "volume inode-quota" };

@@ -339,6 +339,25 @@ static void peers_part(const json_t *request, const json_t *answer)
     close_element(1, "peerStatus");
 }
 
+static void probe_part(const json_t *request, const json_t *answer)
+{
+    const char *note = text_of(answer, "note");
+
+    if (strcmp(note, "already in peer list") == 0) {
+        indent(1);
+        printf("<output>Host %s port 24007 already in peer list</output>\n", text_of(request, "host"));
+        return;
+    }
+    leaf(1, "output", note);
+}
+
+static void detach_part(const json_t *request, const json_t *answer)
+{
+    (void)request;
+    (void)answer;
+    leaf(1, "output", "success");
+}
+
 static void uuid_part(const json_t *request, const json_t *answer)
 {
     (void)request;
@@ -365,6 +384,8 @@ static const struct part {
     { "volume-set", NULL, "volSet", "Set volume successful" },
     { "volume-reset", NULL, "volReset", "reset volume successful" },
     { "add-brick", NULL, "volAddBrick", "Add Brick successful" },
+    { "peer-probe", probe_part, NULL, NULL },
+    { "peer-detach", detach_part, NULL, NULL },
     { "peer-status", peers_part, NULL, NULL },
     { "uuid", uuid_part, NULL, NULL },
 };

@@ -2,6 +2,7 @@
 #include "core/mem.h"
 #include "mgmt/brickdir.h"
 #include "mgmt/command_internal.h"
+#include "mgmt/nodes.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -75,7 +76,12 @@ static bool is_loopback(const char *host)
            strcmp(host, "::1") == 0;
 }
 
-static int split(const char *text, struct brickdir *b, struct error *err)
+struct brick_name {
+    char host[256];
+    char path[BRICK_PATH_MAX];
+};
+
+static int split(const char *text, struct brick_name *b, struct error *err)
 {
     const char *colon = strstr(text, ":/");
     size_t host_bytes = colon ? (size_t)(colon - text) : 0, length;
@@ -120,50 +126,55 @@ static int check_spread(const json_t *bricks, unsigned group_size, bool is_force
     return 0;
 }
 
-static int add_json(struct new_bricks *all, const struct gfid *node, const struct brickdir *b)
+/* The brick for the change, and how to take it back. `prepared`: the machine's answer. */
+static int add_prepared(struct new_bricks *all, const struct gfid *node, const struct brick_name *b,
+                        const struct gfid *volume_id, const json_t *prepared)
 {
-    json_t *one = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I}", "node", GFID_TEXT(node), "host", b->host, "path", b->path,
-                            "real_path", b->real_path, "mount_dir", b->mount_dir, "fsid", (json_int_t)b->fsid);
+    json_t *brick = json_pack("{s:s, s:s, s:s}", "node", GFID_TEXT(node), "host", b->host, "path", b->path);
+    json_t *undo = json_pack("{s:s, s:s, s:s, s:s, s:s}", "ask", "brick-undo", "node", GFID_TEXT(node), "host", b->host,
+                             "path", b->path, "volume_id", GFID_TEXT(volume_id));
+    static const char *const kept[] = { "real_path", "mount_dir", "fsid" };
+    static const char *const done[] = { "real_path", "was_made", "was_marked" };
+    bool ok = brick && undo;
 
-    return one && json_array_append_new(all->json, one) == 0 ? 0 : -ENOMEM;
+    for (size_t i = 0; i < ARRAY_SIZE(kept) && ok; i++)
+        ok = json_object_set(brick, kept[i], json_object_get(prepared, kept[i])) == 0;
+    for (size_t i = 0; i < ARRAY_SIZE(done) && ok; i++)
+        ok = json_object_set(undo, done[i], json_object_get(prepared, done[i])) == 0;
+    ok = ok && json_array_append(all->json, brick) == 0 && json_array_append(all->undo, undo) == 0;
+    json_decref(brick);
+    json_decref(undo);
+    return ok ? 0 : -ENOMEM;
 }
 
 static FIBER int prepare_one(struct mortard *d, const char *text, const struct gfid *volume_id, bool is_forced,
                              struct new_bricks *all, struct error *err)
 {
-    struct brickdir *b = NEW(struct brickdir);
-    struct gfid node;
-    int r;
+    SCOPED_FREE struct brick_name *b = NEW(struct brick_name);
+    json_t *prepared = NULL;
+    struct gfid node = d->node;
+    int r = b ? split(text, b, err) : -ENOMEM;
 
-    if (!b)
-        return -ENOMEM;
-    all->list[all->count++] = b;
-    b->volume_id = *volume_id;
-    b->work_folder = d->options->work_folder;
-    b->is_forced = is_forced;
-    r = split(text, b, err);
     r = r < 0 ? r : find_host(d, b->host, &node, err);
-    if (r < 0)
-        return r;
-    if (!gfid_equal(&node, &d->node))
-        return error_set(err, -ENOTCONN, "Host %s not connected", b->host);
-    env_pool_run(d->env, brickdir_prepare, b);
-    if (b->ret < 0) {
-        if (err)
-            *err = b->err;
-        return b->ret;
-    }
-    return add_json(all, &node, b);
+    if (r == 0)
+        r = node_ask(d, &node,
+                     json_pack("{s:s, s:s, s:s, s:s, s:b}", "ask", "brick-prepare", "host", b->host, "path", b->path,
+                               "volume_id", GFID_TEXT(volume_id), "force", is_forced),
+                     &prepared, err);
+    if (r < 0 && b && !gfid_equal(&node, &d->node) && node_is_connected(d, &node) && err && *err->text)
+        return error_prefix(err, r, "Staging failed on %s. Error", node_name(d, &node));
+    r = r < 0 ? r : add_prepared(all, &node, b, volume_id, prepared);
+    json_decref(prepared);
+    return r;
 }
 
 FIBER int new_bricks_prepare(struct mortard *d, const json_t *bricks, const struct gfid *volume_id, unsigned group_size,
                              bool is_forced, struct new_bricks *ret_bricks, struct error *err)
 {
-    struct new_bricks all = { .list = mem_array(json_array_size(bricks) + 1, sizeof(struct brickdir *)),
-                              .json = json_array() };
+    struct new_bricks all = { .json = json_array(), .undo = json_array() };
     size_t i;
     json_t *text;
-    int r = !all.list || !all.json ? -ENOMEM : check_spread(bricks, group_size, is_forced, err);
+    int r = !all.json || !all.undo ? -ENOMEM : check_spread(bricks, group_size, is_forced, err);
 
     json_array_foreach(bricks, i, text)
     {
@@ -182,16 +193,24 @@ FIBER int new_bricks_prepare(struct mortard *d, const json_t *bricks, const stru
 
 FIBER void new_bricks_undo(struct mortard *d, struct new_bricks *b)
 {
-    for (unsigned i = 0; i < b->count; i++)
-        env_pool_run(d->env, brickdir_undo, b->list[i]);
+    size_t i;
+    json_t *undo;
+
+    json_array_foreach(b->undo, i, undo)
+    {
+        json_t *answer = NULL;
+        struct gfid node;
+
+        if (gfid_parse(request_text(undo, "node"), &node) == 0 &&
+            node_ask(d, &node, json_incref(undo), &answer, NULL) == 0)
+            json_decref(answer); /* else a mark stays, and `force` is needed for that folder */
+    }
 }
 
 void new_bricks_done(struct new_bricks *b)
 {
-    for (unsigned i = 0; i < b->count; i++)
-        mem_free(b->list[i]);
-    mem_free(b->list);
     json_decref(b->json);
+    json_decref(b->undo);
     *b = (struct new_bricks) { 0 };
 }
 

@@ -15,12 +15,14 @@ FIBER int command_volume_reset(struct mortard *d, const json_t *request, json_t 
 int command_volume_get(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 int command_volume_info(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 int command_volume_list(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
-int command_volume_status(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
+FIBER int command_volume_status(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 int command_volume_help(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 FIBER int command_add_brick(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 FIBER int command_remove_brick(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 FIBER int command_replace_brick(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 int command_heal(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
+FIBER int command_peer_probe(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
+FIBER int command_peer_detach(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 int command_peer_status(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 int command_uuid(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 
@@ -32,11 +34,9 @@ int request_volume(const struct mortard *d, const json_t *request, struct volume
 
 /* ---- bricks that are to be (command_bricks.c) ---- */
 
-struct brickdir;
 struct new_bricks {
-    struct brickdir **list;
-    unsigned count;
     json_t *json; /* as changes want them */
+    json_t *undo; /* for each folder that was prepared: the question that takes it back, with its "node" */
 };
 
 /* Reads "HOST:/path" of the array, checks and marks the folders. 0, or -errno with the sentence; then nothing is left
@@ -46,5 +46,7 @@ FIBER int new_bricks_prepare(struct mortard *d, const json_t *bricks, const stru
 /* The volume did not come to be: takes the marks back. */
 FIBER void new_bricks_undo(struct mortard *d, struct new_bricks *b);
 void new_bricks_done(struct new_bricks *b);
+/* What of the volume runs here: rows of `volume status`. New reference; NULL for lack of memory. */
+json_t *status_rows(struct mortard *d, const struct volume *v);
 /* Before a start: the bricks of this machine are in order. */
 FIBER int bricks_check(struct mortard *d, const struct volume *v, bool is_forced, struct error *err);

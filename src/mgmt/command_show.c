@@ -3,6 +3,7 @@
 #include "mgmt/command_internal.h"
 #include "mgmt/groups.h"
 #include "mgmt/keys.h"
+#include "mgmt/nodes.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,33 +122,126 @@ static json_t *heal_row(const struct mortard *d, const struct volume *v)
                      p ? p->why : "");
 }
 
-static json_t *status_of(const struct mortard *d, const struct volume *v)
+json_t *status_rows(struct mortard *d, const struct volume *v)
 {
     json_t *rows = json_array();
+    bool is_here = false;
     int r = rows ? 0 : -ENOMEM;
 
     for (unsigned i = 0; i < v->brick_count && r == 0 && v->state == VOLUME_STARTED; i++) {
-        if (gfid_equal(&v->bricks[i].node, &d->node))
-            r = append(rows, brick_row(d, v, i));
+        if (!gfid_equal(&v->bricks[i].node, &d->node))
+            continue;
+        is_here = true;
+        r = append(rows, brick_row(d, v, i));
     }
-    if (r == 0 && v->state == VOLUME_STARTED && v->kind == VOLUME_REPLICATE &&
-        volume_option_is_on(v, "cluster.self-heal-daemon"))
+    if (r == 0 && is_here && v->kind == VOLUME_REPLICATE && volume_option_is_on(v, "cluster.self-heal-daemon"))
         r = append(rows, heal_row(d, v));
     if (r < 0) {
         json_decref(rows);
         return NULL;
     }
-    return json_pack("{s:s, s:b, s:o}", "name", v->name, "started", v->state == VOLUME_STARTED, "rows", rows);
+    return rows;
 }
 
-int command_volume_status(struct mortard *d, const json_t *request, json_t *answer, struct error *err)
+/* Rows of one machine, added to those there are. Its heal daemon is known by its name. */
+static FIBER int add_rows(struct mortard *d, const char *volume, const struct gfid *node, json_t *rows)
+{
+    json_t *answer = NULL;
+    size_t i;
+    json_t *row;
+    int r = node_ask(d, node, json_pack("{s:s, s:s}", "ask", "status", "name", volume), &answer, NULL);
+
+    if (r < 0)
+        return r == -ENOMEM ? r : 0; /* who cannot be reached is not shown */
+    json_array_foreach(json_object_get(answer, "rows"), i, row)
+    {
+        if (strcmp(json_string_value(json_object_get(row, "kind")), "heal") == 0)
+            (void)json_object_set_new(row, "host", json_string(node_name(d, node))); /* or it keeps its own */
+        if (json_array_append(rows, row) < 0)
+            r = -ENOMEM;
+    }
+    json_decref(answer);
+    return r;
+}
+
+/* Bricks in the order of the volume, then the heal daemons, this machine's first. */
+static json_t *sort_rows(const struct volume *v, const json_t *rows)
+{
+    json_t *sorted = json_array();
+    size_t i;
+    json_t *row;
+
+    for (unsigned b = 0; sorted && b < v->brick_count; b++) {
+        json_array_foreach(rows, i, row)
+        {
+            if (strcmp(request_text(row, "kind"), "brick") == 0 &&
+                strcmp(request_text(row, "host"), v->bricks[b].host) == 0 &&
+                strcmp(request_text(row, "path"), v->bricks[b].path) == 0)
+                (void)json_array_append(sorted, row); /* no memory: not shown */
+        }
+    }
+    for (int local = 1; sorted && local >= 0; local--) {
+        json_array_foreach(rows, i, row)
+        {
+            if (strcmp(request_text(row, "kind"), "heal") == 0 &&
+                (strcmp(request_text(row, "host"), "localhost") == 0) == (local == 1))
+                (void)json_array_append(sorted, row); /* as above */
+        }
+    }
+    return sorted;
+}
+
+/* One volume's status, added to the list. */
+static FIBER int add_status(struct mortard *d, const char *name, json_t *list)
+{
+    SCOPED(volume_free) struct volume *v = NULL; /* the state may change while machines are asked */
+    struct volume *known = cluster_find_volume(d->cluster, name);
+    json_t *rows = json_array(), *sorted;
+    struct gfid *nodes = mem_array(CLUSTER_NODES_MAX, sizeof(*nodes));
+    unsigned count = d->cluster->node_count;
+    int r;
+
+    if (known)
+        v = volume_copy(known);
+    for (unsigned i = 0; nodes && i < count; i++)
+        nodes[i] = d->cluster->nodes[i].id;
+    r = v && rows && nodes ? 0 : -ENOMEM;
+    for (unsigned i = 0; r == 0 && i < count && v->state == VOLUME_STARTED; i++)
+        r = add_rows(d, name, &nodes[i], rows);
+    sorted = r == 0 ? sort_rows(v, rows) : NULL;
+    if (r == 0)
+        r = append(list,
+                   json_pack("{s:s, s:b, s:o}", "name", name, "started", v->state == VOLUME_STARTED, "rows", sorted));
+    json_decref(rows);
+    mem_free(nodes);
+    return r;
+}
+
+FIBER int command_volume_status(struct mortard *d, const json_t *request, json_t *answer, struct error *err)
 {
     const char *name = request_text(request, "name");
-    struct volume *v = name ? cluster_find_volume(d->cluster, name) : NULL;
+    json_t *list = json_array(), *names = json_array();
+    struct volume *v;
+    size_t i;
+    json_t *one;
+    int r = put(answer, "volumes", list);
 
-    if (v && v->state != VOLUME_STARTED)
-        return error_set(err, -EINVAL, "Volume %s is not started", v->name);
-    return list_volumes(d, request, answer, status_of, err);
+    if (r == 0 && name && strcmp(name, "all") != 0) {
+        r = request_volume(d, request, &v, err);
+        if (r == 0 && v->state != VOLUME_STARTED)
+            r = error_set(err, -EINVAL, "Volume %s is not started", v->name);
+        r = r < 0 ? r : append(names, json_string(name));
+    } else {
+        for (unsigned k = 0; k < d->cluster->volume_count && r == 0; k++)
+            r = append(names, json_string(d->cluster->volumes[k]->name));
+    }
+    json_array_foreach(names, i, one)
+    {
+        if (r == 0 && cluster_find_volume(d->cluster, json_string_value(one)))
+            r = add_status(d, json_string_value(one), list);
+    }
+    json_decref(names);
+    return r;
 }
 
 /* ---- options ---- */
@@ -235,28 +329,6 @@ int command_volume_help(struct mortard *d, const json_t *request, json_t *answer
 }
 
 /* ---- machines ---- */
-
-int command_peer_status(struct mortard *d, const json_t *request, json_t *answer, struct error *err)
-{
-    json_t *list = json_array();
-    int r = put(answer, "peers", list);
-
-    (void)request;
-    (void)err;
-    for (unsigned i = 0; i < d->cluster->node_count && r == 0; i++) {
-        const struct node *n = &d->cluster->nodes[i];
-        json_t *names = json_array();
-        bool is_here = gfid_equal(&n->id, &d->node);
-
-        for (unsigned k = 0; k < n->name_count && names; k++)
-            r = r < 0 ? r : append(names, json_string(n->names[k]));
-        r = r < 0 ? r
-                  : append(list,
-                           json_pack("{s:s, s:o, s:b, s:b, s:i, s:s}", "id", GFID_TEXT(&n->id), "names", names, "local",
-                                     is_here, "connected", is_here, "state", 3, "state_text", "Peer in Cluster"));
-    }
-    return r;
-}
 
 int command_uuid(struct mortard *d, const json_t *request, json_t *answer, struct error *err)
 {

@@ -3,6 +3,7 @@
 #include "mgmt/change.h"
 #include "mgmt/command_internal.h"
 #include "mgmt/groups.h"
+#include "mgmt/nodes.h"
 #include <errno.h>
 #include <stdio.h>
 
@@ -93,41 +94,70 @@ FIBER int command_volume_delete(struct mortard *d, const json_t *request, json_t
 
 /* ---- start, stop ---- */
 
-/* The first brick of this machine that does not run, and why; NULL: they all do. */
-static const struct process *find_failed(struct mortard *d, const struct volume *v)
+/* Asks the machines that have bricks of the volume, one after the other. `question` is given. Machines
+ * that cannot be reached are passed over unless `needs_all`. 0, or the first refusal with a sentence. */
+static FIBER int ask_machines(struct mortard *d, const char *volume, json_t *question, bool needs_all,
+                              struct error *err)
 {
-    struct process *p;
+    SCOPED_FREE struct gfid *asked = mem_array(CLUSTER_NODES_MAX, sizeof(*asked));
+    unsigned count = 0;
+    struct volume *v = asked ? cluster_find_volume(d->cluster, volume) : NULL;
+    int r = question && asked ? 0 : -ENOMEM;
 
-    list_for_each (p, &d->processes, node) {
-        if (p->brick && strcmp(p->volume, v->name) == 0 && !process_look(p))
-            return p;
+    for (unsigned i = 0; v && i < v->brick_count && count < CLUSTER_NODES_MAX; i++) {
+        unsigned k = 0;
+
+        while (k < count && !gfid_equal(&asked[k], &v->bricks[i].node))
+            k++;
+        if (k == count)
+            asked[count++] = v->bricks[i].node;
     }
-    return NULL;
+    for (unsigned i = 0; i < count && r == 0; i++) {
+        json_t *answer = NULL;
+
+        if (!needs_all && !node_is_connected(d, &asked[i]))
+            continue;
+        r = node_ask(d, &asked[i], json_incref(question), &answer, err);
+        json_decref(answer);
+        if (r < 0 && *err->text)
+            (void)error_prefix(err, r, "Commit failed on %s", node_name(d, &asked[i]));
+    }
+    json_decref(question);
+    return r;
+}
+
+static json_t *settle_question(struct mortard *d, const char *volume)
+{
+    return json_pack("{s:s, s:s, s:I}", "ask", "settle", "name", volume, "index",
+                     (json_int_t)consensus_applied(d->consensus));
 }
 
 FIBER int command_volume_start(struct mortard *d, const json_t *request, json_t *answer, struct error *err)
 {
     bool is_forced = request_flag(request, "force");
-    const struct process *failed;
+    const char *name = request_text(request, "name");
     struct volume *v;
     int r = request_volume(d, request, &v, err);
 
     if (r == 0 && v->state == VOLUME_STARTED && !is_forced)
         r = error_set(err, -EALREADY, "Volume %s already started", v->name);
     r = r < 0 ? r : put_id(answer, v);
-    r = r < 0 ? r : bricks_check(d, v, is_forced, err);
-    r = r < 0 ? r : request_volume(d, request, &v, err); /* others came in between */
-    r = r < 0
-            ? r
-            : propose(d, json_pack("{s:s, s:s, s:b}", "op", "volume-start", "name", v->name, "force", is_forced), err);
+    r = r < 0 ? r
+              : ask_machines(d, name,
+                             json_pack("{s:s, s:s, s:b}", "ask", "start-check", "name", name, "force", is_forced),
+                             false, err);
+    if (r < 0) {
+        char *told = strstr(err->text, ": "); /* what is checked before is said without the machine */
+
+        if (told && strncmp(err->text, "Commit failed on ", 17) == 0)
+            memmove(err->text, told + 2, strlen(told + 2) + 1);
+        return r;
+    }
+    r = propose(d, json_pack("{s:s, s:s, s:b}", "op", "volume-start", "name", name, "force", is_forced), err);
     if (r < 0)
         return r;
-    reconcile_now(d, true);
-    r = request_volume(d, request, &v, err);
-    failed = r == 0 && !is_forced ? find_failed(d, v) : NULL;
-    if (failed)
-        return error_set(err, -EIO, "Commit failed on localhost. Brick %s: %s", failed->brick, failed->why);
-    return r;
+    r = ask_machines(d, name, settle_question(d, name), false, err);
+    return is_forced ? 0 : r;
 }
 
 FIBER int command_volume_stop(struct mortard *d, const json_t *request, json_t *answer, struct error *err)
@@ -137,9 +167,9 @@ FIBER int command_volume_stop(struct mortard *d, const json_t *request, json_t *
 
     r = r < 0 ? r : put_id(answer, v);
     r = r < 0 ? r : propose(d, json_pack("{s:s, s:s}", "op", "volume-stop", "name", v->name), err);
-    if (r == 0)
-        reconcile_now(d, false);
-    return r;
+    return r < 0 ? r
+                 : ask_machines(d, request_text(request, "name"), settle_question(d, request_text(request, "name")),
+                                false, err);
 }
 
 /* ---- options ---- */
@@ -231,7 +261,10 @@ static FIBER int fill_new_bricks(struct mortard *d, const json_t *request, const
 {
     struct volume *v;
 
-    reconcile_now(d, true);
+    const char *name = request_text(request, "name");
+
+    (void)ask_machines(d, name, settle_question(d, name), false,
+                       &(struct error) { "" }); /* status tells what does not run */
     if (bricks && request_volume(d, request, &v, NULL) == 0 && v->state == VOLUME_STARTED)
         heal_mark_bricks(d, v->name, bricks);
     return 0;

@@ -13,13 +13,23 @@ struct process;
 struct mortard {
     struct env *env;
     const struct mortard_options *options;
-    struct gfid node; /* this machine */
-    uint64_t member;  /* the same, as agreement knows it */
-    struct cluster *cluster;
+    struct gfid node;        /* this machine */
+    uint64_t member;         /* the same, as agreement knows it */
+    struct cluster *cluster; /* what is served: `replica`, or until that is as new, what was known at the last end */
+    struct cluster *replica; /* what agreement has told since the start */
+    uint64_t kept_index;     /* of what was known at the last end */
     struct journal *journal;
     struct consensus *consensus;
+    uint64_t joined_ns;         /* since when it waits to be a member; 0: it is one */
+    bool is_changing_cluster;   /* between two of them: agreement is stopped */
     struct waitq state_changed; /* after every change that was applied, and when there is another leader */
     uint64_t changes;           /* applied since the start */
+
+    /* links.c */
+    uint8_t secret[32];
+    unsigned attempts; /* connections being made */
+    bool is_linking;
+    struct waitq links_wanted;
 
     /* server.c */
     struct listener *tcp, *local;
@@ -44,6 +54,26 @@ struct mortard {
 /* Proposes a change and waits until it is applied here. 0, or -errno with a sentence: what the change was refused for, or
  * that there is no majority. `change` is borrowed. */
 FIBER int mortard_change(struct mortard *d, const json_t *change, struct error *err);
+/* Who leads; waits for an election. 0, or -ENOTCONN with GlusterFS's sentence for a lost quorum. */
+FIBER int mortard_find_leader(struct mortard *d, struct gfid *ret_node, struct error *err);
+/* Until the change of this index is applied here. 0, -ETIMEDOUT, -ECANCELED. */
+FIBER int mortard_wait_applied(struct mortard *d, uint64_t index);
+/* Forgets the cluster of one that this machine is, and waits to be made a member of the one that has this secret; if that
+ * does not happen in a while, it is a cluster of one again. */
+FIBER int mortard_join(struct mortard *d, const uint8_t secret[static 32], struct error *err);
+/* Looks whether a join that was begun has come to an end; now and then (reconcile.c). */
+FIBER void mortard_look_joined(struct mortard *d);
+/* Is a cluster of one again, without volumes. */
+FIBER int mortard_leave(struct mortard *d, struct error *err);
+/* The number by which agreement knows a machine. */
+static inline uint64_t member_of(const struct gfid *node)
+{
+    return get_be64(node->bytes) | 1; /* never 0 */
+}
+/* Serves what agreement has told, once that is as new as what was kept. */
+void mortard_adopt(struct mortard *d);
+/* What is served, as text to be kept for the next start. Returned; NULL for lack of memory, or when it is old itself. */
+char *mortard_state_text(struct mortard *d) MUST_USE;
 /* "FOLDER/a/b": returned, NULL for lack of memory. */
 char *work_path(const struct mortard *d, const char *rest) MUST_USE;
 
@@ -58,8 +88,18 @@ struct connection {
     char *volume_key; /* the volume file it has; NULL: none */
     uint64_t volume_hash;
     unsigned under_way;
+    char host[64]; /* its address; "": a socket */
+
+    /* another machine of the cluster (links.c) */
+    bool is_proven;
+    struct gfid node_id;
+    struct gfid claimed; /* while it is not proven */
+    uint8_t my_nonce[16], their_nonce[16];
 };
 
+/* A connection over the network; the stream is given. Borrowed; it goes when it is closed and nothing of it is under way.
+ * NULL: no memory, or the daemon ends. */
+struct connection *connection_new(struct mortard *d, struct stream *stream);
 FIBER int server_open(struct mortard *d, struct error *err);
 FIBER void server_close(struct mortard *d);
 /* Volume files may have changed: tells the connections whose file is another one now. */

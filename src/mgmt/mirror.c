@@ -192,14 +192,19 @@ static void write_batch(void *arg)
         remove_old(b);
 }
 
-FIBER int mirror_write(struct env *env, const struct cluster *c, const char *work_folder, struct error *err)
+FIBER int mirror_write(struct env *env, const struct cluster *c, const char *work_folder, char *state,
+                       struct error *err)
 {
     struct batch *b = NEW(struct batch);
     int r;
 
-    if (!b)
+    if (!b) {
+        mem_free(state);
         return -ENOMEM;
+    }
     b->work_folder = work_folder;
+    if (state)
+        add(b, mem_printf("%s/state.json", work_folder), state);
     b->volumes = mem_array(c->volume_count + 1, sizeof(char *));
     b->is_failed = !b->volumes;
     for (unsigned i = 0; i < c->volume_count && !b->is_failed; i++) {

@@ -259,7 +259,7 @@ static FIBER void write_files(struct mortard *d)
 {
     struct error err = { "" };
 
-    if (mirror_write(d->env, d->cluster, d->options->work_folder, &err) < 0)
+    if (mirror_write(d->env, d->cluster, d->options->work_folder, mortard_state_text(d), &err) < 0)
         LOG(env_log(d->env), LOG_ERROR, "mortard", "files-not-written", "reason=\"%s\"", err.text);
 }
 
@@ -292,6 +292,8 @@ static FIBER void reconcile(void *arg)
             write_files(d);
             server_tell_volume_files(d);
         }
+        mortard_look_joined(d);
+        mortard_adopt(d);
         run_processes(d, is_forced);
         d->done = wanted;
         (void)waitq_wake_all(&d->reconciled, 0); /* reconcile_now waits */

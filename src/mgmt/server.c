@@ -5,6 +5,8 @@
  */
 #include "core/mem.h"
 #include "mgmt/daemon_internal.h"
+#include "mgmt/links.h"
+#include "mgmt/nodes.h"
 #include "mgmt/volgen.h"
 #include "rpc/handshake.h"
 #include "rpc/programs.h"
@@ -240,7 +242,10 @@ static FIBER void run_command(void *arg)
     size_t size_bytes;
     const void *text = xdr_get_opaque(&in->body, JSON_MAX_BYTES, &size_bytes);
     json_t *request = in->body.failed ? NULL : json_loadb(text, size_bytes, 0, NULL);
-    json_t *answer = request ? command_run(c->d, request, c->is_local) : NULL;
+    bool is_question = in->head.procedure == MGMT_ASK;
+    json_t *answer = !request      ? NULL
+                     : is_question ? node_answer(c->d, request, c->is_proven, c->host)
+                                   : command_run(c->d, request, c->is_local);
 
     if (request)
         send_json(in, answer);
@@ -255,9 +260,13 @@ static FIBER void run_command(void *arg)
 static void on_mgmt(struct connection *c, struct rpc_incoming *in)
 {
     in->arg = c;
-    if (in->head.procedure != MGMT_COMMAND || in->head.version != MGMT_VERSION) {
-        rpc_reply_error(in, RPC_ACCEPT_NO_PROCEDURE);
-        return;
+    switch (in->head.version == MGMT_VERSION ? in->head.procedure : UINT32_MAX) {
+    case MGMT_HELLO: link_hello(c, in); return;
+    case MGMT_PROVE: link_prove(c, in); return;
+    case MGMT_MESSAGE: link_message(c, in); return;
+    case MGMT_COMMAND:
+    case MGMT_ASK: break;
+    default: rpc_reply_error(in, RPC_ACCEPT_NO_PROCEDURE); return;
     }
     if (fiber_spawn(c->d->env, "command", run_command, in) < 0) {
         rpc_reply_error(in, RPC_ACCEPT_SYSTEM);
@@ -314,39 +323,44 @@ static bool is_member_address(const struct mortard *d, const char *host)
     return strcmp(host, "127.0.0.1") == 0 || strcmp(host, "::1") == 0 || cluster_find_host(d->cluster, host) != NULL;
 }
 
-static void on_connection(struct mortard *d, struct stream *stream, bool is_local)
+static struct connection *on_connection(struct mortard *d, struct stream *stream, bool is_local)
 {
     const struct rpc_handlers handlers = { .on_call = on_call, .on_closed = on_closed };
     struct connection *c = NEW(struct connection);
-    char host[64] = "";
     uint16_t port;
 
     if (!c || d->is_stopping) {
         mem_free(c);
         stream_close(stream);
-        return;
+        return NULL;
     }
     c->d = d;
     c->is_local = is_local;
-    c->is_trusted = is_local || (stream_peer_address(stream, host, &port) && is_member_address(d, host));
+    c->is_trusted = is_local || (stream_peer_address(stream, c->host, &port) && is_member_address(d, c->host));
     c->peer = rpc_peer_new(d->env, stream, &handlers, c);
     if (!c->peer) {
         stream_close(stream);
         mem_free(c);
-        return;
+        return NULL;
     }
     c->peer->reader.max_bytes = is_local ? RECORD_MAX_BYTES : RECORD_MAX_BYTES_UNKNOWN;
     list_add_tail(&d->connections, &c->node);
+    return c;
+}
+
+struct connection *connection_new(struct mortard *d, struct stream *stream)
+{
+    return on_connection(d, stream, false);
 }
 
 static void on_tcp(void *arg, struct stream *stream)
 {
-    on_connection(arg, stream, false);
+    (void)on_connection(arg, stream, false); /* NULL: the other side sees that it is closed */
 }
 
 static void on_socket(void *arg, struct stream *stream)
 {
-    on_connection(arg, stream, true);
+    (void)on_connection(arg, stream, true); /* as above */
 }
 
 FIBER int server_open(struct mortard *d, struct error *err)
@@ -386,6 +400,7 @@ FIBER void server_close(struct mortard *d)
     listener_close(take(d->local));
     list_for_each (c, &d->connections, node)
         rpc_peer_disconnect(c->peer, 0);
-    while (!list_empty(&d->connections))
+    links_look(d); /* it ends */
+    while (!list_empty(&d->connections) || d->is_linking)
         (void)waitq_wait(&d->connection_ended, NULL);
 }
