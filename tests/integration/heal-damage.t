@@ -12,8 +12,8 @@ handle() { # handle BRICK PATH: its handle in the brick's private directory
 }
 heal_full() { in_ns main timeout 120 mortar-heal --volfile="$T/$1/client.vol" --socket="$T/run/none" full >"$T/log/full-$1.out" 2>&1; }
 heal_index() { in_ns main timeout 120 mortar-heal --volfile="$T/$1/client.vol" --socket="$T/run/none" >"$T/log/heal-$1.out" 2>&1; }
-healed_fully() { heal_full "$1" && compare_bricks --ignore-times "$T/$1/b1" "$T/$1/b2" "$T/$1/b3"; }
-healed() { heal_index "$1" && compare_bricks --ignore-times "$T/$1/b1" "$T/$1/b2" "$T/$1/b3"; }
+healed_fully() { heal_full "$1" && compare_bricks "$T/$1/b1" "$T/$1/b2" "$T/$1/b3"; }
+healed() { heal_index "$1" && compare_bricks "$T/$1/b1" "$T/$1/b2" "$T/$1/b3"; }
 
 names="use-anonymous-inode yes;volume-id 6f0a3d2e-1111-4222-8333-123456789abc"
 

@@ -225,3 +225,5 @@ FIBER int heal_entry(struct heal *h);
 /* Times of the source on the sinks, as the last step of a class, with its lock held: atime, mtime and, where bricks keep
  * the times clients give them, ctime. Failures are ignored: times are no reason to keep a file blamed. */
 FIBER void heal_times(struct heal *h, uint32_t sinks, const struct iatt *like);
+/* The same for another inode, one whose names changed. */
+FIBER void heal_times_of(struct heal *h, struct inode *inode, uint32_t children, const struct iatt *like);

@@ -72,10 +72,10 @@ struct sink {
     int result;
 };
 
-static FIBER int set_attr(struct heal *h, unsigned child, const struct iatt *like, uint32_t valid,
+static FIBER int set_attr(struct heal *h, struct inode *inode, unsigned child, const struct iatt *like, uint32_t valid,
                           struct iatt *ret_post)
 {
-    const struct request q = { .op = OP_SETATTR, .inode = h->inode, .attr = like, .valid = valid };
+    const struct request q = { .op = OP_SETATTR, .inode = inode, .attr = like, .valid = valid };
     SCOPED(reply_free) struct reply *r = reply_new();
     int result;
 
@@ -135,13 +135,13 @@ static FIBER int heal_sink(void *arg)
     int r = 0;
 
     if (has_new_owner)
-        r = set_attr(h, sink->child, like, OWNER, NULL);
+        r = set_attr(h, h->inode, sink->child, like, OWNER, NULL);
     if (r >= 0)
         r = remove_xattrs(h, sink->child, from, to);
     if (r >= 0)
         r = set_xattrs(h, sink->child, from, to);
     if (r >= 0 && iatt_type(like) != S_IFLNK)
-        r = set_attr(h, sink->child, like, ATTR_MODE, NULL);
+        r = set_attr(h, h->inode, sink->child, like, ATTR_MODE, NULL);
     return sink->result = r < 0 ? r : 0;
 }
 
@@ -179,7 +179,7 @@ static bool same_times(const struct iatt *a, const struct iatt *b)
 }
 
 /* The brick keeps the clients' times and has none for this inode yet: give it all of them. */
-static FIBER int give_times(struct heal *h, unsigned child, const struct iatt *like)
+static FIBER int give_times(struct heal *h, struct inode *inode, unsigned child, const struct iatt *like)
 {
     const struct mdata_times m = {
         .atime = like->atime,
@@ -190,24 +190,29 @@ static FIBER int give_times(struct heal *h, unsigned child, const struct iatt *l
         .ctime_nsec = like->ctime_nsec,
     };
     SCOPED(dict_unref) struct dict *d = dict_new();
-    const struct request q = { .op = OP_SETXATTR, .inode = h->inode, .xattrs = d };
+    const struct request q = { .op = OP_SETXATTR, .inode = inode, .xattrs = d };
 
     if (!d || dict_set_mdata(d, "set-ctime-mdata", &m) < 0)
         return -ENOMEM;
     return child_call(h->me, child, &h->call, &q, NULL);
 }
 
-FIBER void heal_times(struct heal *h, uint32_t sinks, const struct iatt *like)
+FIBER void heal_times_of(struct heal *h, struct inode *inode, uint32_t children, const struct iatt *like)
 {
-    for_each_child(i, sinks)
+    for_each_child(i, children)
     {
         struct iatt post;
 
-        if (set_attr(h, i, like, TIMES, &post) < 0)
+        if (set_attr(h, inode, i, like, TIMES, &post) < 0)
             continue;
         if (post.ctime != like->ctime || post.ctime_nsec != like->ctime_nsec)
-            (void)give_times(h, i, like); /* a brick that keeps its own times refuses */
+            (void)give_times(h, inode, i, like); /* a brick that keeps its own times refuses */
     }
+}
+
+FIBER void heal_times(struct heal *h, uint32_t sinks, const struct iatt *like)
+{
+    heal_times_of(h, h->inode, sinks, like);
 }
 
 /* ---- the class ---- */

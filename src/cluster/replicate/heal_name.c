@@ -154,6 +154,26 @@ static FIBER int mark_new(struct heal *h, struct inode *inode, uint32_t type, ui
     return 0;
 }
 
+/* Is it noted already, by all of `by`, that these children lack the inode? */
+static bool is_marked(const struct heal_answers *a, uint32_t type, uint32_t by, uint32_t lacking)
+{
+    enum change contents = type == S_IFDIR ? CHANGE_ENTRY : CHANGE_DATA;
+    bool has_contents = type == S_IFDIR || type == S_IFREG;
+
+    for_each_child(i, by)
+    {
+        for_each_child(j, lacking)
+        {
+            const struct counters *c = &a->pending[i][j];
+
+            if (!c->n[CHANGE_METADATA] || (has_contents && !c->n[contents]) ||
+                (contents == CHANGE_ENTRY && !c->n[CHANGE_DATA]))
+                return false;
+        }
+    }
+    return true;
+}
+
 /* Lost its gfid behind the brick's back: it gets that of the others. Where the brick still knows the inode by its gfid, it
  * is that one, or the brick refuses; else it is marked as behind, for nobody knows whose contents these are. Without
  * anybody who knows a gfid, and with all children there to say so, it gets a new one. */
@@ -171,7 +191,7 @@ static FIBER int give_gfids(struct fixing *f)
         gfid = a->stat[mask_first(with)].gfid;
         inode = inode_of(f->h, &a->stat[mask_first(with)]);
         r = inode ? who_knows(f->h, inode, a->no_gfid, &known, &unknown) : -ENOMEM;
-        if (r == 0 && unknown)
+        if (r == 0 && unknown && !is_marked(a, inode->type, with, unknown))
             r = mark_new(f->h, inode, inode->type, with, unknown);
     }
     if (r < 0)
@@ -205,17 +225,21 @@ static FIBER int take_name(struct fixing *f, unsigned child)
     struct heal *h = f->h;
     const struct iatt *stat = &f->a->stat[child];
     SCOPED(inode_unref) struct inode *inode = inode_of(h, stat);
-    uint32_t elsewhere = 0;
+    SCOPED(heal_answers_free) struct heal_answers *there = heal_answers_new();
     int r;
 
-    if (!inode)
+    if (!inode || !there)
         return -ENOMEM;
     if (iatt_type(stat) != S_IFDIR) {
-        r = who_knows(h, inode, f->children & ~bit(child), &elsewhere, NULL);
+        r = heal_ask(h, inode, f->children & ~bit(child), there);
         if (r < 0)
             return r;
-        if (stat->nlink > 1 || !elsewhere)
-            return remove_name(f, child, stat, inode);
+        if (stat->nlink > 1 || !there->ok) {
+            r = remove_name(f, child, stat, inode);
+            if (r == 0 && stat->nlink > 1 && (there->ok & h->round.judged.sources))
+                heal_times_of(h, inode, bit(child), &there->stat[mask_first(there->ok & h->round.judged.sources)]);
+            return r;
+        }
     }
     r = heal_put_aside(h, child, f->w->name, inode);
     return r == -EOPNOTSUPP ? remove_name(f, child, stat, inode) : r;
@@ -296,26 +320,6 @@ static FIBER int make_name(struct fixing *f, unsigned child, bool is_known)
     return is_known ? give_name(f, child) : make_inode(f, child);
 }
 
-/* Is it noted already that these children lack it? */
-static bool is_marked(const struct fixing *f, uint32_t lacking)
-{
-    enum change contents = f->inode->type == S_IFDIR ? CHANGE_ENTRY : CHANGE_DATA;
-    bool has_contents = f->inode->type == S_IFDIR || f->inode->type == S_IFREG;
-
-    for_each_child(i, f->judged.right)
-    {
-        for_each_child(j, lacking)
-        {
-            const struct counters *c = &f->a->pending[i][j];
-
-            if (!c->n[CHANGE_METADATA] || (has_contents && !c->n[contents]) ||
-                (contents == CHANGE_ENTRY && !c->n[CHANGE_DATA]))
-                return false;
-        }
-    }
-    return true;
-}
-
 /* Beginnings on several children while one has all: should that one be lost, they must not pass for each other's proof. */
 static FIBER void mark_each_other(struct fixing *f, uint32_t made)
 {
@@ -329,14 +333,15 @@ static FIBER int make_names_now(struct fixing *f)
     uint32_t known = 0, unknown = 0, made = 0;
     int r = who_knows(f->h, f->inode, f->judged.wrong, &known, &unknown);
 
-    if (r == 0 && unknown && !is_marked(f, unknown))
+    if (r == 0 && unknown && !is_marked(f->a, f->inode->type, f->judged.right, unknown))
         r = mark_new(f->h, f->inode, f->inode->type, f->judged.right, unknown);
     if (r == 0)
         r = read_target(f);
     f->w->failed = f->judged.wrong;
     if (r < 0)
         return r;
-    for_each_child(i, known | unknown)
+    /* An entry that could not be given its gfid yet is in the way: it may be of this very second. */
+    for_each_child(i, (known | unknown) & ~f->a->no_gfid)
     {
         r = make_name(f, i, known & bit(i));
         heal_note(f->h, i, r);
@@ -346,6 +351,8 @@ static FIBER int make_names_now(struct fixing *f)
         f->w->is_fixed = true;
         made |= bit(i) & unknown;
     }
+    /* Nobody blames an inode for its times when one of its names changes. */
+    heal_times_of(f->h, f->inode, known & ~f->w->failed, &f->a->stat[f->judged.like]);
     mark_each_other(f, made);
     if (made && f->h->how->found)
         f->h->how->found(f->h->how->found_arg, &f->inode->gfid, f->inode->type);

@@ -157,6 +157,33 @@ FIBER_TEST(a_directory_renamed_to_another_keeps_what_is_in_it_on_the_sink)
     world_close(&w);
 }
 
+FIBER_TEST(an_inode_whose_names_changed_gets_its_times)
+{
+    struct world w;
+
+    world_open(&w, t, 3, "");
+    assert_int_equal(0, make_file(&w, w.root, "twice", 20));
+    {
+        SCOPED(inode_unref) struct inode *twice = inode_table_get(w.graph, &(struct gfid) { { [15] = 20 } }, S_IFREG);
+
+        assert_int_equal(0, ask(&w, OP_LINK, .inode = twice, .parent2 = w.root, .name2 = "other"));
+    }
+    world_quiet(&w);
+    mem_brick_down(w.b[1]);
+    assert_int_equal(
+        0, ask(&w, OP_RENAME, .parent = w.root, .name = "file", .parent2 = w.dir, .name2 = "renamed", .inode = w.file));
+    assert_int_equal(0, ask(&w, OP_UNLINK, .parent = w.root, .name = "other"));
+    for (unsigned i = 0; i < 3; i += 2) {
+        mem_name(w.b[i]->store, &w.dir->gfid, "renamed")->stat.ctime = 77;
+        mem_name(w.b[i]->store, &gfid_root, "twice")->stat.ctime = 78;
+    }
+    mem_brick_up(w.b[1]);
+    healed_and_equal(&w);
+    assert_int_equal(77, mem_name(w.b[1]->store, &w.dir->gfid, "renamed")->stat.ctime);
+    assert_int_equal(78, mem_name(w.b[1]->store, &gfid_root, "twice")->stat.ctime);
+    world_close(&w);
+}
+
 FIBER_TEST(what_was_put_aside_and_is_not_wanted_is_removed)
 {
     const struct gfid moved = test_gfid(21);
@@ -475,6 +502,7 @@ int main(void)
         cmocka_unit_test(attributes_that_differ_without_a_record_go_by_the_majority),
         cmocka_unit_test(names_that_were_missed_are_healed),
         cmocka_unit_test(a_directory_renamed_to_another_keeps_what_is_in_it_on_the_sink),
+        cmocka_unit_test(an_inode_whose_names_changed_gets_its_times),
         cmocka_unit_test(what_was_put_aside_and_is_not_wanted_is_removed),
         cmocka_unit_test(two_of_three_are_enough_and_the_third_stays_blamed),
         cmocka_unit_test(one_alone_heals_nothing),
