@@ -255,7 +255,7 @@ void tree_copy(struct tree *to, const struct tree *from)
         node_truncate(c, n->size);
         if (n->size)
             memcpy(c->data, n->data, n->size);
-        if (n->room)
+        if (n->room && c->room)
             memcpy(c->is_allocated, n->is_allocated, MIN(c->room, n->room) / DISK_BLOCK);
         for (size_t i = 0; i < n->entry_count; i++) {
             c->next_cookie = n->entries[i].cookie;
