@@ -1,6 +1,7 @@
 #include "sim/cluster.h"
 #include "core/mem.h"
 #include "sim/classes.h"
+#include "sim/damage.h"
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -311,6 +312,12 @@ int cluster_new(const struct cluster_config *config, struct cluster **ret_cluste
     (void)sim_at(c->sim, WRITE_BACK_NS, write_back, c);
     *ret_cluster = c;
     return 0;
+}
+
+void node_damage(struct node *brick)
+{
+    assert(!brick->env);
+    disk_damage(brick->disk.disk, disk_random, brick->cluster->sim);
 }
 
 bool cluster_has_converged(struct cluster *c, struct converge *report)

@@ -85,6 +85,8 @@ void node_power_cut(struct node *n);
 /* An empty disk in place of the brick's, and on all others the marks that say so (as replace-brick leaves them). The
  * brick must not run. */
 void node_replace_disk(struct node *brick);
+/* Something is done to the brick's disk behind its back (sim/damage.h). The brick must not run. */
+void node_damage(struct node *brick);
 /* Are all bricks equal (sim/converge.h)? report may be NULL; is_split of it is used. */
 bool cluster_has_converged(struct cluster *c, struct converge *report);
 /* What each disk holds, as text on standard error: names, inodes, counters, index. For whoever looks at a failing seed. */

@@ -73,6 +73,25 @@ void plan_wait_for_heal(struct cluster *c, struct workload *w, bool had_power_cu
                         report.first, report.differences);
 }
 
+/* Nobody but who compares all can know: that is ordered. */
+static void damage_and_heal(struct cluster *c, struct workload *w)
+{
+    struct node *brick = &c->bricks[sim_random(c->sim) % c->config.bricks];
+    bool never = false;
+    node_kill(brick);
+    node_damage(brick);
+    if (c->config.verbose) {
+        struct converge report = { 0 };
+        (void)cluster_has_converged(c, &report);
+        fprintf(stderr, "# %.6f s: brick %u is damaged: %s (%u differences)\n", (double)sim_now_ns(c->sim) / 1e9,
+                brick->index, report.first, report.differences);
+    }
+    node_start(brick);
+    (void)cluster_run_until(c, &never, 20 * SIM_SECOND); /* all are connected */
+    order_full(c);
+    plan_wait_for_heal(c, w, true, false);
+}
+
 static void heal_at_last(const struct plan *plan, struct cluster *c, struct workload *w, bool had_power_cut,
                          struct result *result)
 {
@@ -85,6 +104,8 @@ static void heal_at_last(const struct plan *plan, struct cluster *c, struct work
     result->heal_ms = (sim_now_ns(c->sim) - begin) / 1000000;
     result->splits = w->split_count;
     (void)cluster_run_until(c, &never, 10 * SIM_SECOND); /* all are connected */
+    if (plan->damages && !w->model.violations)
+        damage_and_heal(c, w);
 }
 
 static void scenario(const struct plan *plan, struct cluster *c, struct workload *w, struct result *result)
@@ -184,6 +205,7 @@ static void print_replay(const char *program, const struct plan *p, uint64_t see
         { p->is_rich, "--rich" },
         { p->replaces_disks, "--replace" },
         { p->may_split, "--may-split" },
+        { p->damages, "--damage" },
         { !p->kills_clients, "--no-client-kills" },
         { p->holds_files, "--hold-files" },
         { p->locks_files, "--lock-files" },
@@ -278,6 +300,7 @@ enum word_id {
     GRANULAR,
     HEALS_LATE,
     POWER_CUTS,
+    DAMAGE,
     RICH,
     REPLACE,
     MAY_SPLIT,
@@ -310,6 +333,7 @@ static const struct word words[] = { { "--seed", true, SEEDS },
                                      { "--granular", false, GRANULAR },
                                      { "--heals-late", false, HEALS_LATE },
                                      { "--power-cuts", false, POWER_CUTS },
+                                     { "--damage", false, DAMAGE },
                                      { "--rich", false, RICH },
                                      { "--replace", false, REPLACE },
                                      { "--may-split", false, MAY_SPLIT },
@@ -360,6 +384,7 @@ static void apply_word(struct plan *own, enum word_id id, const char *value)
     case HEAL: own->config.has_healers = true; break;
     case CLIENTS_HEAL: own->config.clients_heal = true; break;
     case GRANULAR: own->config.is_granular = true; break;
+    case DAMAGE: own->damages = true; break;
     case POWER_CUTS: own->only_power_cuts = true; break;
     case HEALS_LATE: own->heals_late = true; break;
     case RICH: own->is_rich = true; break;

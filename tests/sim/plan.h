@@ -23,6 +23,7 @@ struct plan {
     bool may_split;                /* model.h */
     bool witness_suffers_too;      /* not only in its turn */
     bool may_stay_unequal;         /* healed as far as it goes; whether all becomes equal is not asked */
+    bool damages;                  /* when all is healed, one brick behind its back; healed by order */
     unsigned ops;                  /* per client */
 };
 

@@ -1,7 +1,7 @@
 /* sim/replicate_sim - whole clusters under seeded faults against a model.
  *
  *     replicate_sim [--seed N | --seeds A-B] [--bricks N] [--clients N] [--ops N] [--quorum auto|none] [--victim N]
- *                   [--arbiter] [--heal] [--heals-late] [--power-cuts] [--clients-heal] [--granular] [--rich] [--replace] [--may-split]
+ *                   [--arbiter] [--heal] [--heals-late] [--power-cuts] [--clients-heal] [--granular] [--rich] [--replace] [--may-split] [--damage]
  *                   [--sabotage NAME] [--no-client-kills] [--hold-files] [--lock-files] [--verbose]
  *
  * Without a word that describes a cluster it tries every plan with the given seeds, or those from 1 to MORTAR_SEEDS of
