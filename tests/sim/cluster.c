@@ -136,6 +136,8 @@ static char *client_volfile(const struct node *n)
     for (unsigned i = 0; i < config->bricks; i++)
         text_add(&text, " tap-%u", i);
     text_add(&text, "%s\nend-volume\n", config->has_witness ? " witness" : "");
+    if (n->kind == NODE_CLIENT && config->has_healers) /* so that times, too, can be compared */
+        text_add(&text, "volume times\n type features/utime\n subvolumes sim-replicate-0\nend-volume\n");
     return text;
 }
 
@@ -325,6 +327,7 @@ bool cluster_has_converged(struct cluster *c, struct converge *report)
     struct converge own = { 0 };
     struct converge *r = report ? report : &own;
     r->count = c->config.bricks;
+    r->with_mtimes = c->config.has_healers && !c->times_may_differ;
     r->arbiter = c->config.has_arbiter ? (int)c->config.bricks - 1 : -1;
     for (unsigned i = 0; i < c->config.bricks; i++)
         r->disks[i] = c->bricks[i].disk.disk;

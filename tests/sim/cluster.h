@@ -65,6 +65,7 @@ struct cluster {
     struct node bricks[CLUSTER_MAX_BRICKS];
     struct node clients[CLUSTER_MAX_CLIENTS];
     struct node healers[CLUSTER_MAX_BRICKS];
+    bool times_may_differ; /* I/O errors: healing goes on without putting times right; split brain: whose would count */
     char error[512];
 };
 

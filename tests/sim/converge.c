@@ -168,8 +168,10 @@ static void compare_xattrs(struct walk *w, unsigned other, const struct disk_nod
         if (!strncmp(key, "trusted.afr.", 12))
             continue;
         if (dict_get_bin(disk_xattrs(b), key, &bytes, &size) < 0 || size != v->size_bytes ||
-            memcmp(bytes, v->bytes, size) != 0)
+            memcmp(bytes, v->bytes, size) != 0) {
+            w->c->of_power++;
             differ(w->c, "%s of %s differs between bricks %u and %u", key, GFID_TEXT(disk_gfid(a)), w->disk, other);
+        }
     }
     if (both_ways)
         compare_xattrs(w, other, b, a, false);
@@ -198,7 +200,7 @@ static void compare_data(struct walk *w, unsigned other, const struct disk_node 
         if (y.size != 0)
             differ(w->c, "%s has %llu bytes on the arbiter", GFID_TEXT(disk_gfid(a)), (unsigned long long)y.size);
     } else if (x.size != y.size) {
-        w->c->of_size++;
+        w->c->of_power++;
         differ(w->c, "size of %s is %llu on brick %u and %llu on brick %u", GFID_TEXT(disk_gfid(a)),
                (unsigned long long)x.size, w->disk, (unsigned long long)y.size, other);
     } else {
@@ -216,10 +218,13 @@ static void compare_inode(struct walk *w, unsigned other, const struct disk_node
         differ(w->c, "type of %s differs between bricks %u and %u", gfid, w->disk, other);
         return;
     }
-    if (x.mode != y.mode || x.uid != y.uid || x.gid != y.gid || x.rdev != y.rdev)
+    bool same_attributes = x.mode == y.mode && x.uid == y.uid && x.gid == y.gid && x.rdev == y.rdev;
+    w->c->of_power += !same_attributes;
+    if (!same_attributes)
         differ(w->c, "attributes of %s differ: %o %u:%u on brick %u, %o %u:%u on brick %u", gfid, x.mode, x.uid, x.gid,
                w->disk, y.mode, y.uid, y.gid, other);
-    if (!S_ISDIR(x.mode) && w->c->with_mtimes && (x.mtime != y.mtime || x.mtime_nsec != y.mtime_nsec))
+    if (!S_ISDIR(x.mode) && w->c->with_mtimes && (int)other != w->c->arbiter &&
+        (x.mtime != y.mtime || x.mtime_nsec != y.mtime_nsec))
         differ(w->c, "mtime of %s is %lld.%09u on brick %u and %lld.%09u on brick %u", gfid, (long long)x.mtime,
                x.mtime_nsec, w->disk, (long long)y.mtime, y.mtime_nsec, other);
     if (!S_ISDIR(x.mode) && x.nlink != y.nlink)
@@ -266,7 +271,7 @@ static void compare(struct walk *w, unsigned other)
 
 void converge_check(struct converge *c)
 {
-    c->differences = c->of_size = 0;
+    c->differences = c->of_power = 0;
     c->first[0] = '\0';
     for (unsigned i = 0; i < c->count; i++) {
         struct walk w = { .c = c, .disk = i };

@@ -26,7 +26,7 @@ struct converge {
     bool (*is_split)(void *arg, const struct gfid *gfid);
     void *arg;
     unsigned differences;
-    unsigned of_size; /* of these, files of different sizes */
+    unsigned of_power; /* of these, what a power cut may cause without a mark: sizes (appended data) and attributes */
     char first[400];
 };
 

@@ -120,7 +120,7 @@ static void another_size_is_noticed(void **state UNUSED)
     struct converge c = two();
     assert_int_equal(disk_truncate(c.disks[1], &file, 10004), 0);
     converge_check(&c);
-    assert_int_equal(c.of_size, 1);
+    assert_int_equal(c.of_power, 1);
     expect(&c, "size of " FILE_TEXT " is 10003 on brick 0 and 10004 on brick 1");
 }
 

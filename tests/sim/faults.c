@@ -117,7 +117,10 @@ static void begin(void *arg)
     case FAULT_CUT_ALL_LINKS: each_link(f, sim_cut); break;
     case FAULT_HOLD_LINK: each_link(f, sim_hold); break;
     case FAULT_RESET: each_link(f, sim_reset_connections); break;
-    case FAULT_EIO: disk_set_faults(brick->disk.disk, 1 + (unsigned)dice(f, 30), false); break;
+    case FAULT_EIO:
+        disk_set_faults(brick->disk.disk, 1 + (unsigned)dice(f, 30), false);
+        c->times_may_differ = true;
+        break;
     case FAULT_FULL: disk_set_faults(brick->disk.disk, 0, true); break;
     case FAULT_KILL_HEALER: node_kill(&c->healers[f->brick]); break;
     case FAULT_CUT_BRICKS: each_brick_link(f, sim_cut); break;

@@ -49,6 +49,7 @@ static const struct plan plans[] = {
     { .name = "two bricks, no quorum, one of them suffers, healed",
       .config = { .bricks = 2, .clients = 3, .quorum = "none", .has_healers = true },
       .victim = 1,
+      .may_split = true, /* heal may blame the other one, which a client that cannot read this then blames, too */
       .kills_clients = true,
       .is_rich = true,
       .ops = 40 },
@@ -88,9 +89,10 @@ static const struct plan plans[] = {
       .is_rich = true,
       .ops = 40 },
     { .name = "locks that go too early are noticed",
-      .config = { .bricks = 3, .clients = 2, .quorum = "auto", .has_healers = true, .sabotage = SABOTAGE_EARLY_UNLOCK },
-      .victim = -1,
+      .config = { .bricks = 3, .clients = 3, .quorum = "auto", .has_healers = true, .sabotage = SABOTAGE_EARLY_UNLOCK },
+      .victim = 1,
       .kills_clients = true,
+      .only_power_cuts = true,
       .is_rich = true,
       .ops = 40 },
 };

@@ -52,21 +52,27 @@ static void order_full(struct cluster *c)
     }
 }
 
-void plan_wait_for_heal(struct cluster *c, struct workload *w, bool had_power_cut, bool may_split)
+static void wait_until_equal(struct cluster *c, struct converge *report, bool had_power_cut)
 {
     uint64_t end = sim_now_ns(c->sim) + HEAL_BOUND_S * SIM_SECOND;
-    struct converge report = { .is_split = is_split, .arg = w };
-    bool never = false, done = false;
-    while (!cluster_has_converged(c, &report) && sim_now_ns(c->sim) < end) {
-        if (had_power_cut && report.differences == report.of_size)
+    bool never = false;
+    while (!cluster_has_converged(c, report) && sim_now_ns(c->sim) < end) {
+        if (had_power_cut && report->differences == report->of_power)
             order_full(c);
         (void)cluster_run_until(c, &never, 2 * SIM_SECOND);
     }
+}
+
+void plan_wait_for_heal(struct cluster *c, struct workload *w, bool had_power_cut, bool may_split)
+{
+    struct converge report = { .is_split = is_split, .arg = w };
+    bool done = false;
+    wait_until_equal(c, &report, had_power_cut);
     if (report.differences && may_split) {
         workload_find_splits(w, &c->healers[0], &done);
         if (!cluster_run_until(c, &done, 600 * SIM_SECOND))
             stopped(w, c, "looking for split brains");
-        (void)cluster_has_converged(c, &report);
+        wait_until_equal(c, &report, had_power_cut); /* what is left beside them */
     }
     if (report.differences)
         model_violation(&w->model, "not equal %d s after the last fault: %s (%u differences)", HEAL_BOUND_S,
@@ -173,9 +179,10 @@ void plan_run_seed(const struct plan *plan, uint64_t seed, struct result *ret)
         return;
     }
     w->is_rich = p.is_rich;
+    c->times_may_differ = p.may_split;
     w->holds_files = p.holds_files;
     w->locks_files = p.locks_files;
-    w->model.may_split = p.may_split;
+    w->model.may_split = p.may_split && p.victim < 0;
     scenario(&p, c, w, ret);
     ret->steps = sim_steps(c->sim);
     cluster_free(c);

@@ -20,7 +20,7 @@ struct plan {
     bool heals_late;               /* heal daemons are started after the last fault */
     bool is_rich;                  /* workload.h */
     bool holds_files, locks_files; /* workload.h; no faults */
-    bool may_split;                /* model.h */
+    bool may_split;                /* inodes may end in split brain, if reported; if any brick suffers, see model.h */
     bool witness_suffers_too;      /* not only in its turn */
     bool may_stay_unequal;         /* healed as far as it goes; whether all becomes equal is not asked */
     bool damages;                  /* when all is healed, one brick behind its back; healed by order */
@@ -44,8 +44,8 @@ struct result {
 /* Bricks, clients and (with_healers) heal daemons are started and connected. */
 bool plan_bring_up(struct cluster *c, bool with_healers);
 /* Waits until all bricks are equal, but for split brains that are found so far: at most HEAL_BOUND_S; else a violation.
- * What was appended and not synced goes with the power, and no mark says so (its size does, to whoever looks): with
- * had_power_cut somebody orders that all is looked at, but only when nothing else is left to heal. */
+ * What was appended, or attributes that were set, and not synced go with the power, and no mark says so (who looks
+ * sees it): with had_power_cut somebody orders that all is looked at, but only when nothing else is left to heal. */
 void plan_wait_for_heal(struct cluster *c, struct workload *w, bool had_power_cut, bool may_split);
 void plan_run_seed(const struct plan *plan, uint64_t seed, struct result *ret);
 

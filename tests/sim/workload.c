@@ -192,10 +192,15 @@ bool name_is_present(const struct reg *reg)
     return reg->acked && !gfid_is_null(&reg->history[reg->acked]);
 }
 
+bool actor_is_certain(const struct actor *a, const struct reg *reg)
+{
+    return !a->w->model.may_split && reg_is_certain(reg);
+}
+
 static FIBER void make_name(struct actor *a, unsigned dir, unsigned name, struct reg *reg)
 {
     char text[16];
-    bool certain = reg_is_certain(reg), present = name_is_present(reg);
+    bool certain = actor_is_certain(a, reg), present = name_is_present(reg);
     bool is_link = actor_dice(a, 4) == 0;
     struct gfid gfid = gfid_random(a->env);
     gfid.bytes[0] = is_link ? TAG_LINK : TAG_FILE;
@@ -231,7 +236,7 @@ static FIBER void make_name(struct actor *a, unsigned dir, unsigned name, struct
 static FIBER void remove_name(struct actor *a, unsigned dir, unsigned name, struct reg *reg)
 {
     char text[16];
-    bool certain = reg_is_certain(reg), present = name_is_present(reg);
+    bool certain = actor_is_certain(a, reg), present = name_is_present(reg);
     bool is_dir = present && reg->history[reg->acked].bytes[0] == TAG_DIR;
     if (is_dir)
         empty_dir(a, &reg->history[reg->acked]);
@@ -259,6 +264,9 @@ static FIBER void rename_name(struct actor *a, unsigned dir, unsigned from, unsi
     if (old == new || !reg_is_certain(old) || !reg_is_certain(new) || !name_is_present(old))
         return;
     struct gfid gfid = old->history[old->acked];
+    /* Known gap: a directory that has two names after each brick renamed it alone keeps its parents pending. */
+    if (a->w->model.may_split && gfid.bytes[0] == TAG_DIR)
+        return;
     if (name_is_present(new) && gfid_equal(&gfid, &new->history[new->acked]))
         return; /* two links of one file: nothing would happen */
     uint32_t version = reg_issue_name(old, &gfid_null), version2 = reg_issue_name(new, &gfid);
@@ -277,7 +285,7 @@ static FIBER void rename_name(struct actor *a, unsigned dir, unsigned from, unsi
     actor_say(a, "rename from", dir, from, version, ret);
     actor_say(a, "rename to", dir2, to, version2, ret);
     a->w->stats.name_changes++;
-    if (ret == -ENOENT)
+    if (ret == -ENOENT && !a->w->model.may_split)
         model_violation(&a->w->model, "%s: rename of %u/%u says ENOENT, the name is there", a->who, dir, from);
     if (ret < 0)
         return;

@@ -94,15 +94,31 @@ static void note_gfid(struct disk_node *n, void *arg)
     l->gfids[l->count++] = *disk_gfid(n);
 }
 
+/* What is in a directory that cannot be made elsewhere cannot be there either. */
+static void add_names_below(struct workload *w, const struct gfid *dir)
+{
+    const struct cluster *c = w->cluster;
+    for (unsigned i = 0; i < c->config.bricks; i++) {
+        const struct disk_node *n = disk_find(c->bricks[i].disk.disk, dir);
+        const char *name;
+        struct gfid gfid;
+        for (uint64_t cookie = 0; n && disk_next_entry(n, cookie, &name, &gfid, &cookie);)
+            add_split(w, &gfid);
+    }
+}
+
 static FIBER void look_at_name(struct looking *l, struct call *call, struct inode *dir, const char *name)
 {
     SCOPED(heal_view_free) struct heal_view *view = heal_view_new();
     if (heal_look_name(l->through->graph->root, call, dir, name, view) < 0 || !view->split_brain)
         return;
     add_split(l->w, &dir->gfid); /* a reader of the name gets EIO, too */
-    for (unsigned i = 0; i < l->w->cluster->config.bricks; i++)
-        if (view->child[i].error == 0)
-            add_split(l->w, &view->child[i].stat.gfid);
+    for (unsigned i = 0; i < l->w->cluster->config.bricks; i++) {
+        if (view->child[i].error < 0)
+            continue;
+        add_split(l->w, &view->child[i].stat.gfid);
+        add_names_below(l->w, &view->child[i].stat.gfid);
+    }
 }
 
 static FIBER void look_at_names(struct looking *l, struct call *call, struct inode *dir)

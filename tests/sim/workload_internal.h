@@ -49,6 +49,8 @@ bool actor_is_dead(const struct actor *a);
 uint64_t actor_dice(struct actor *a, uint64_t sides);
 /* A client owns the names, blocks and attributes whose number is its own modulo the number of clients. */
 unsigned actor_own(struct actor *a, unsigned count);
+/* Nothing is uncertain about the register, for whoever asks any brick. */
+bool actor_is_certain(const struct actor *a, const struct reg *reg);
 FIBER int actor_ask(struct actor *a, struct request *q, struct reply *r);
 void actor_say(const struct actor *a, const char *what, unsigned x, unsigned y, uint32_t version, int ret);
 /* A reference of the caller's own, or NULL: the actor may drop its fd for a new one at any time. */

@@ -213,7 +213,7 @@ FIBER void make_dir(struct actor *a, unsigned dir, unsigned name)
 {
     char text[16];
     struct reg *reg = model_name(&a->w->model, dir, name);
-    bool certain = reg_is_certain(reg), present = name_is_present(reg);
+    bool certain = actor_is_certain(a, reg), present = name_is_present(reg);
     struct gfid gfid = gfid_random(a->env);
     gfid.bytes[0] = TAG_DIR;
     uint32_t version = reg_issue_name(reg, &gfid);
@@ -251,7 +251,7 @@ FIBER void link_name(struct actor *a, unsigned dir, unsigned from, unsigned dir2
     if (old == new || !reg_is_certain(old) || !name_is_present(old) || old->history[old->acked].bytes[0] != TAG_FILE)
         return;
     struct gfid gfid = old->history[old->acked];
-    bool certain = reg_is_certain(new), present = name_is_present(new);
+    bool certain = actor_is_certain(a, new), present = name_is_present(new);
     uint32_t version = reg_issue_name(new, &gfid);
     a->names[dir2][to].asked_ns = 0;
     SCOPED(inode_unref) struct inode *inode = inode_table_get(a->graph, &gfid, S_IFREG);
