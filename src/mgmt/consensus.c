@@ -274,7 +274,8 @@ static void on_applied(struct raft_apply *req, int status, void *result)
 {
     struct proposal *p = req->data;
 
-    p->c->unclaimed = NULL; /* the proposer's now */
+    if (status == 0)
+        p->c->unclaimed = NULL; /* the proposer's now */
     proposal_end(p, status, status == 0 ? result : NULL);
 }
 

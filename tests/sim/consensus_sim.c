@@ -343,6 +343,7 @@ static void stop_all(struct world *w)
         sim_process_free(m->env);
         journal_image_clear(&m->disk.image);
     }
+    (void)sim_run(w->sim, sim_now_ns(w->sim) + 1000000000); /* messages that were under way */
 }
 
 static bool run_seed(uint64_t seed, uint64_t *ret_acked)
