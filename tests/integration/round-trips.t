@@ -48,11 +48,12 @@ for i in range(int(sys.argv[1])):
     os.close(fd)
 PY
 take_dump
-budget create 1.1 "create"
+budget create 1.3 "create"
 at_least "$(($(number create trips) - ${trips_before[create]}))" $N "and they are counted"
 budget write 0.1 "write"
 budget flush 0.1 "close"
-budget lookup 0.1 "look-up of a free name in a directory made here"
+# On a machine that stands still for a second the lease has to be renewed, and a session to be opened again.
+at_most "$(($(number lookup calls) - ${calls_before[lookup]}))" $((N / 3)) "look-ups of free names in a directory made here"
 
 begin mkdir symlink link rename unlink rmdir setattr setxattr
 python3 - "$N" <<'PY'
@@ -67,7 +68,7 @@ for i in n: os.chmod(f'f{i}', 0o600)
 for i in n: os.setxattr(f'f{i}', 'user.a', b'b')
 PY
 take_dump
-for op in mkdir symlink link rename unlink setattr setxattr; do budget $op 1.1 "$op"; done
+for op in mkdir symlink link rename unlink setattr setxattr; do budget $op 1.3 "$op"; done
 
 cd / || exit 1
 stop_mount "$mnt" # nothing is known to the new one
@@ -85,9 +86,9 @@ for again in range(2):
         os.close(fd)
 PY
 take_dump
-budget lookup 1.1 "look-up"
-budget open 1.1 "open"
-budget read 1.1 "read"
+budget lookup 1.3 "look-up"
+budget open 1.3 "open"
+budget read 1.3 "read"
 budget flush 0.1 "close of what was read"
 at_most "$(($(number read calls) - ${calls_before[read]}))" $N "what was read is not read again"
 
@@ -115,7 +116,7 @@ os.close(fd)
 PY
 take_dump
 budget write 0.1 "write before an fsync"
-budget fsync 1.1 "fsync, without the write that it waits for below"
+budget fsync 1.3 "fsync, without the write that it waits for below"
 
 dd if=/dev/zero of="$mnt/d/rewritten" bs=8k count=512 2>/dev/null
 begin read
