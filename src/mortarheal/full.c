@@ -295,6 +295,10 @@ static FIBER int watch(struct volume *v)
         if (daemon_ask(v->env, v->args, "heal-status", &d, NULL) == 0)
             add_all(d, &t);
         first = MAX(first, left);
+        if (!first) {
+            printf("Nothing waits for heal.\n");
+            break;
+        }
         progress_show(&progress, v->env, first - left, left, t.failed + t.split, t.copied);
         if (left == 0)
             break;

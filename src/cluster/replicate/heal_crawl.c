@@ -68,11 +68,17 @@ static void crawl_ends(struct healer *h, unsigned child, bool is_full)
         crawl->end_s = wall_s(h->me->env);
 }
 
+/* Not: the brick is away, or does not have the inode yet. */
+static bool is_failure(int error)
+{
+    return error && error != -ENOTCONN && error != -ESTALE && error != -ENOENT;
+}
+
 static void tally(struct heal_tally *t, const struct heal_report *report)
 {
     t->healed += report->outcome == HEAL_DONE;
     t->split += report->outcome == HEAL_SPLIT_BRAIN;
-    t->failed += report->outcome == HEAL_ERROR || (report->outcome == HEAL_LEFT && report->error);
+    t->failed += report->outcome == HEAL_ERROR || (report->outcome == HEAL_LEFT && is_failure(report->error));
     t->bytes_compared += report->class[CHANGE_DATA].bytes_compared;
     t->bytes_copied += report->class[CHANGE_DATA].bytes_copied;
 }

@@ -104,7 +104,7 @@ bool heal_trouble_is_early(const struct translator *me, const struct heal_troubl
 {
     const struct replicate *s = me->state;
 
-    return t->outcome == HEAL_LEFT && !t->error && s->up == s->all;
+    return t->outcome == HEAL_LEFT && s->up == s->all && (!t->error || t->error == -ESTALE || t->error == -ENOENT);
 }
 
 static void log_trouble(struct translator *me, const struct heal_trouble *t)
