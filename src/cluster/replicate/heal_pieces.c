@@ -16,7 +16,7 @@ int pieces_add(struct pieces *p, uint64_t offset, uint64_t size_bytes, enum piec
         last->size += size_bytes;
         return 0;
     }
-    if (p->count == p->room) {
+    if (!p->list || p->count == p->room) {
         uint32_t room = p->room ? 2 * p->room : 16;
         struct piece *more = mem_realloc(p->list, room * sizeof(*more));
 
