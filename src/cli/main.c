@@ -74,7 +74,7 @@ static int take_option(struct cli *cli, const char *word)
 {
     const char *value;
 
-    if (strncmp(word, "--", 2) != 0)
+    if (strncmp(word, "--", 2) != 0 || strcmp(word, "--dry-run") == 0)
         return 1;
     if (strcmp(word, "--xml") == 0) {
         cli->form = CLI_XML;

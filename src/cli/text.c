@@ -517,6 +517,34 @@ static int print_detach(const json_t *request, const json_t *answer)
     return 0;
 }
 
+/* A line per volume, what is to be known about it below. */
+static int print_import(const json_t *request, const json_t *answer)
+{
+    const json_t *rows = json_object_get(answer, "volumes");
+    const char *done = flag_of(request, "dry_run") ? "can be taken over" : "taken over";
+    size_t i, k;
+    json_t *row, *note;
+
+    json_array_foreach(rows, i, row)
+    {
+        if (*text_of(row, "error")) {
+            printf("%s: cannot be taken over: %s\n", text_of(row, "name"), text_of(row, "error"));
+            continue;
+        }
+        printf("%s: %s, %lld bricks%s\n", text_of(row, "name"), done, number_of(row, "bricks"),
+               flag_of(row, "started") ? ", started" : "");
+        json_array_foreach(json_object_get(row, "notes"), k, note)
+        {
+            printf("    kept without effect: %s\n", json_string_value(note));
+        }
+    }
+    if (has_failed(answer))
+        return fail("import: failed: ", answer);
+    if (json_array_size(rows) == 0)
+        puts("No volumes to take over");
+    return 0;
+}
+
 static int print_uuid(const json_t *request, const json_t *answer)
 {
     if (has_failed(answer))
@@ -552,6 +580,7 @@ int text_print(const json_t *request, const json_t *answer)
         { "uuid", print_uuid },
         { "heal", print_heal },
         { "peer-probe", print_probe },
+        { "import", print_import },
         { "peer-detach", print_detach },
     };
     const char *command = text_of(request, "command");

@@ -434,6 +434,16 @@ static int parse_pool_list(struct args *a)
     return done(put(a, "as", json_string("pool")));
 }
 
+static int parse_import(struct args *a)
+{
+    bool is_dry = take_last(a, "--dry-run");
+
+    if (a->count > 1 || (a->count == 1 && *a->words[0] != '/') || begin(a, "import") < 0)
+        return -EINVAL;
+    return done(put(a, "dry_run", json_boolean(is_dry)) &&
+                (a->count == 0 || put(a, "folder", json_string(a->words[0]))));
+}
+
 static int parse_uuid(struct args *a)
 {
     return a->count == 0 ? begin(a, "uuid") : -EINVAL;
@@ -501,6 +511,7 @@ static const struct cli_command commands[] = {
     { "pool", "list", "pool list", "list all machines of the cluster", parse_pool_list },
     { "system::", "uuid get", "system:: uuid get", "show this machine's uuid", parse_uuid },
     { "system::", "getwd", "system:: getwd", "show the daemon's folder", parse_getwd },
+    { "import", "", "import [FOLDER] [--dry-run]", "take over the volumes of GlusterFS's daemon", parse_import },
     { "help", "", "help", "list the groups of commands", parse_help },
 };
 
@@ -529,7 +540,9 @@ void words_print_help(const char *group)
 
     if (!group) {
         puts(" peer help                - display help for peer commands\n"
-             " volume help              - display help for volume commands\n");
+             " volume help              - display help for volume commands\n"
+             " import [FOLDER] [--dry-run]\n"
+             "                          - take over the volumes of GlusterFS's daemon, in place\n");
         return;
     }
     (void)snprintf(heading, sizeof(heading), "gluster %s commands", group);

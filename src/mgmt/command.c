@@ -24,6 +24,7 @@ static const struct command {
     { "remove-brick", command_remove_brick, false },
     { "replace-brick", command_replace_brick, false },
     { "heal", command_heal, false },
+    { "import", command_import, false },
     { "peer-probe", command_peer_probe, false },
     { "peer-detach", command_peer_detach, false },
     { "peer-status", command_peer_status, true },

@@ -20,6 +20,7 @@ int command_volume_help(struct mortard *d, const json_t *request, json_t *answer
 FIBER int command_add_brick(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 FIBER int command_remove_brick(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 FIBER int command_replace_brick(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
+FIBER int command_import(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 int command_heal(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 FIBER int command_peer_probe(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 FIBER int command_peer_detach(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
