@@ -33,19 +33,19 @@ FIBER bool heal_name_is_equal(struct heal *h, const char *name, uint32_t childre
                               struct iatt *ret_stat)
 {
     const struct request q = { .op = OP_LOOKUP, .parent = h->inode, .name = name };
-    SCOPED(fan_free) struct fan *fan = fan_new(h->me, &h->call, children, &q);
+    SCOPED(fan_free) struct fan *fan = children ? fan_new(h->me, &h->call, children, &q) : NULL;
 
     if (!fan)
-        return false;
+        return !children;
     fan_run(fan);
     if (fan_failed_with(fan, -ENOENT) == children && !expected)
         return true;
     if (fan_ok(fan) != children)
         return false;
+    if (!expected)
+        expected = &fan->list[mask_first(children)].r.stat;
     for_each_child(i, children)
     {
-        if (!expected)
-            expected = &fan->list[i].r.stat;
         if (!is_same(&fan->list[i].r.stat, expected))
             return false;
     }
