@@ -1,7 +1,7 @@
 # Volume files. Sourced by lib.sh, which sets T.
 #
 #   volume NAME REPLICAS [--server-side] [--posix "KEY VALUE;KEY VALUE"] [--client "KEY VALUE;..."] [--server "KEY VALUE;..."]
-#               [--hosts "A1 A2 ..."]
+#               [--hosts "A1 A2 ..."] [--witness]
 #
 # writes $T/NAME/brick1.vol ..., $T/NAME/client.vol and $T/NAME/shd.vol (of a heal daemon) and makes the directories
 # $T/NAME/b1 ... of the bricks. Ports are chosen per volume, all on 127.0.0.1 of one host, unless --hosts gives an address
@@ -11,6 +11,8 @@
 # protocol/server, --replicate to cluster/replicate of client and heal daemon. --server-side makes each brick process
 # replicate over its own disk and the other's (two bricks), so that the client has only one connection, to the first;
 # client2.vol has the second.
+#
+# --witness gives two bricks a thin arbiter: $T/NAME/witness.vol serves $T/NAME/ta, at the address of the last --hosts.
 #
 # CLIENT_LAYERS are the translators above replication, from the bottom; BRICK_LAYERS those between storage/posix and
 # protocol/server.
@@ -54,12 +56,13 @@ client_section() { # client_section NAME HOST PORT SUBVOLUME "OPTIONS"
 }
 
 volume() {
-    local volume_name=$1 count=$2 brick_directory server_side=0 posix= client= server= replicate= hosts=()
+    local volume_name=$1 count=$2 brick_directory server_side=0 witness=0 posix= client= server= replicate= hosts=()
     local base i names= pending=
     shift 2
     while [ $# -gt 0 ]; do
         case $1 in
             --server-side) server_side=1; shift;;
+            --witness) witness=1; shift;;
             --posix) posix=$2; shift 2;;
             --client) client=$2; shift 2;;
             --replicate) replicate=$2; shift 2;;
@@ -82,6 +85,7 @@ volume() {
             brick_file "$i" > "$T/$volume_name/brick$i.vol"
         fi
     done
+    [ $witness = 0 ] || { mkdir -p "$T/$volume_name/ta"; witness_file > "$T/$volume_name/witness.vol"; }
     [ $server_side = 1 ] || client_file > "$T/$volume_name/client.vol"
     [ $server_side = 1 ] || [ "$count" = 1 ] || shd_file > "$T/$volume_name/shd.vol"
 }
@@ -94,6 +98,20 @@ brick_file() {
         "transport-type tcp;transport.socket.listen-port $((base + $1 - 1));auth.addr.brick.allow *;$server" brick
 }
 
+# As /etc/glusterfs/thin-arbiter.vol.
+witness_file() {
+    local ta=$T/$volume_name/ta
+    section ta-posix storage/posix "directory $ta"
+    section ta-thin-arbiter features/thin-arbiter "" ta-posix
+    section ta-locks features/locks "notify-contention yes" ta-thin-arbiter
+    section ta-upcall features/upcall "cache-invalidation off" ta-locks
+    section ta-io-threads performance/io-threads "" ta-upcall
+    section ta-index features/index "xattrop-pending-watchlist trusted.afr.ta-;xattrop-dirty-watchlist trusted.afr.dirty;index-base $ta/.glusterfs/indices" ta-io-threads
+    section "$ta" debug/io-stats "count-fop-hits off;latency-measurement off;unique-id $ta" ta-index
+    section ta-server protocol/server \
+        "transport-type tcp;transport.socket.listen-port $((base + count));auth.addr.$ta.allow *;auth-path $ta" "$ta"
+}
+
 client_sections() {
     names= pending=
     for ((i = 0; i < count; i++)); do
@@ -101,6 +119,11 @@ client_sections() {
         names+=" $volume_name-client-$i"
         pending+=${pending:+,}$volume_name-client-$i
     done
+    [ $witness = 1 ] || return 0
+    client_section "$volume_name-ta-$count" "${hosts[count]:-127.0.0.1}" $((base + count)) "$T/$volume_name/ta" "$client"
+    names+=" $volume_name-ta-$count"
+    pending+=,$volume_name-ta-$count
+    [[ $replicate == *thin-arbiter* ]] || replicate+=";thin-arbiter ${hosts[count]:-127.0.0.1}:$T/$volume_name/ta"
 }
 
 # As glusterd writes it.
