@@ -274,10 +274,27 @@ static FIBER int decide(struct heal *h, uint32_t children, struct fan **ret_list
     return 0;
 }
 
+/* Whose times count. The contents of a copy that is blamed for them may be being healed just now, by somebody else, and
+ * its times are those of that until it ends. NULL: nobody's, and whoever heals the contents sets them. */
+static const struct iatt *times_like(const struct heal *h)
+{
+    const struct heal_round *round = &h->round;
+    struct accusations data;
+    uint32_t fit = round->judged.sources;
+
+    heal_accusations(round->answers, CHANGE_DATA, &data);
+    fit &= ~accusations_accused(&data);
+    if (fit & bit(round->judged.source))
+        return &round->answers->stat[round->judged.source];
+    fit &= ~h->set.arbiter; /* nobody writes there */
+    return fit ? &round->answers->stat[mask_first(fit)] : NULL;
+}
+
 static FIBER int make_equal(struct heal *h, struct fan *listings)
 {
     struct heal_round *round = &h->round;
     struct copy copy = { .h = h, .listings = listings };
+    const struct iatt *times;
     uint32_t timeless = 0;
     int r = heal_blame_sinks(h, round->judged.taking_part);
 
@@ -285,12 +302,13 @@ static FIBER int make_equal(struct heal *h, struct fan *listings)
         return r;
     copy.like = &round->answers->stat[round->judged.source];
     round->healed = heal_sinks(&copy, round->judged.sinks);
-    for_each_child(i, round->judged.taking_part & ~bit(round->judged.source))
+    times = times_like(h);
+    for_each_child(i, times ? round->judged.taking_part : 0)
     {
-        if ((round->healed & bit(i)) || !same_times(copy.like, &round->answers->stat[i]))
+        if ((round->healed & bit(i)) || !same_times(times, &round->answers->stat[i]))
             timeless |= bit(i);
     }
-    heal_times(h, timeless & (round->healed | round->judged.sources), copy.like);
+    heal_times(h, timeless & (round->healed | round->judged.sources), times);
     round->healed = heal_sync(h, NULL, round->healed);
     /* Whoever made the marks did not come to syncing what is under them. */
     round->judged.sources = heal_sync(h, NULL, round->judged.sources & round->judged.dirty) |
