@@ -239,6 +239,7 @@ static uint64_t disk_random(void *arg)
 
 void node_power_cut(struct node *n)
 {
+    n->cluster->times_may_differ = true;
     node_kill(n);
     node_kill(&n->cluster->healers[n->index]);
     disk_power_cut(n->disk.disk, disk_random, n->cluster->sim);

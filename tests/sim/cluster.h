@@ -65,7 +65,7 @@ struct cluster {
     struct node bricks[CLUSTER_MAX_BRICKS];
     struct node clients[CLUSTER_MAX_CLIENTS];
     struct node healers[CLUSTER_MAX_BRICKS];
-    bool times_may_differ; /* I/O errors: healing goes on without putting times right; split brain: whose would count */
+    bool times_may_differ; /* set last, not synced, lost with the power; left out after I/O errors; or split brain */
     char error[512];
 };
 

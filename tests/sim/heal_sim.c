@@ -90,9 +90,8 @@ static const struct plan plans[] = {
       .ops = 40 },
     { .name = "locks that go too early are noticed",
       .config = { .bricks = 3, .clients = 3, .quorum = "auto", .has_healers = true, .sabotage = SABOTAGE_EARLY_UNLOCK },
-      .victim = 1,
+      .victim = -1,
       .kills_clients = true,
-      .only_power_cuts = true,
       .is_rich = true,
       .ops = 40 },
 };

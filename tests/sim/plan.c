@@ -276,8 +276,10 @@ static int run_all(const struct plan_table *table, struct seeds seeds)
 {
     unsigned failed = 0;
     printf("1..%u\n", table->count);
+    /* What is broken on purpose shows within the seeds of `make test`, however few are asked for. */
+    struct seeds all = { seeds.first, MAX(seeds.last, table->seeds_short) };
     for (unsigned i = 0; i < table->count; i++)
-        failed += !run(table->program, &table->plans[i], seeds, i + 1);
+        failed += !run(table->program, &table->plans[i], table->plans[i].config.sabotage ? all : seeds, i + 1);
     return failed ? 1 : 0;
 }
 
