@@ -283,6 +283,14 @@ static FIBER int resolve(struct resolving *w)
     return a->file ? resolve_file(w) : resolve_all(w, &w->v->bricks[number]);
 }
 
+/* What depended on it, as the directory of a name, is healed now and not when its next turn comes. */
+static FIBER void tell_daemon(struct volume *v)
+{
+    SCOPED(dict_unref) struct dict *d = NULL;
+
+    (void)daemon_ask(v->env, v->args, "heal-index", &d, NULL); /* there may be none */
+}
+
 FIBER int resolve_run(struct volume *v)
 {
     struct resolving *w = NEW(struct resolving);
@@ -300,6 +308,8 @@ FIBER int resolve_run(struct volume *v)
         heal_report_free(w->report);
     }
     mem_free(w);
+    if (r == 0)
+        tell_daemon(v);
     if (r < 0)
         (void)fprintf(stderr, "mortar-heal: %s\n", strerror(-r));
     return r < 0 ? exit_of(r) : r;

@@ -55,8 +55,8 @@ uint64_t heal_troubles_next_ns(struct healer *h)
 
     HASH_ITER(hh, h->troubles, t, next)
     {
-        bool waits_for_brick = t->outcome == HEAL_SPLIT_BRAIN || t->error == -ENOTCONN ||
-                               (t->outcome == HEAL_LEFT && !t->error && !heal_trouble_is_early(h->me, t));
+        bool waits_for_brick =
+            t->error == -ENOTCONN || (t->outcome == HEAL_LEFT && !t->error && !heal_trouble_is_early(h->me, t));
 
         if (!waits_for_brick && (!first || t->next_ns < first))
             first = t->next_ns;
