@@ -397,8 +397,7 @@ static int print_get(const json_t *request, const json_t *answer)
 
     (void)request;
     if (has_failed(answer))
-        return fail(number_of(answer, "errno") == 2 ? "volume get option: failed: " : "volume get option: failed: ",
-                    answer);
+        return fail("volume get option: failed: ", answer);
     printf("%-40s %-39s\n%-40s %-39s\n", "Option", "Value", "------", "-----");
     json_array_foreach(json_object_get(answer, "options"), i, o)
     {

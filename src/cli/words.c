@@ -136,7 +136,7 @@ static int parse_create(struct args *a)
     bool is_forced = take_last(a, "force");
     long replica, arbiter = 0, other;
 
-    if (a->count < 2 || check_name(name) < 0)
+    if (!name || a->count < 2 || check_name(name) < 0)
         return -EINVAL;
     a->words++;
     a->count--;

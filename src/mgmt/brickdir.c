@@ -226,9 +226,12 @@ void brickdir_check(void *arg)
         return;
     }
     r = get_id(b->path, &id);
-    if (r < 0 && b->is_forced)
+    if (r < 0 && b->is_forced) {
         r = set_id(b->path, &b->volume_id);
-    else if (r < 0)
+        if (r < 0)
+            refuse(b, r, "Failed to set extended attribute trusted.glusterfs.volume-id on %s. Reason : %s", b->path,
+                   strerror(-r));
+    } else if (r < 0)
         refuse(b, r, "Failed to get extended attribute trusted.glusterfs.volume-id for brick dir %s. Reason : %s",
                b->path, strerror(-r));
     else if (!gfid_equal(&id, &b->volume_id))

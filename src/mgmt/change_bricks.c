@@ -28,7 +28,7 @@ static uint32_t count_of(const json_t *change, const char *key, uint32_t otherwi
 
 static int check_replica(const struct volume *v, uint32_t replica, uint32_t arbiter, unsigned added, struct error *err)
 {
-    unsigned size = volume_group_size(v);
+    unsigned size = MAX(volume_group_size(v), 1u);
 
     if (replica < size || (v->kind == VOLUME_DISTRIBUTE && replica == 1 && arbiter > 0))
         return error_set(err, -EINVAL, "Incorrect replica count (%u) supplied. Volume already has (%u)", replica, size);

@@ -275,7 +275,7 @@ static int volumes_from_json(const json_t *list, struct cluster *c, struct error
         SCOPED(volume_free) struct volume *v = NULL;
         int r = volume_from_json(item, &v, err);
 
-        if (r < 0)
+        if (r < 0 || !v)
             return r;
         if (cluster_find_volume(c, v->name))
             return bad("volumes", err);

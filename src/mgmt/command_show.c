@@ -86,8 +86,8 @@ static int put_space(json_t *row, const struct brick *b)
     if (statvfs(b->path, &fs) < 0)
         return 0; /* what is not there is not shown */
     return json_object_update_new(row, json_pack("{s:I, s:I, s:I, s:I, s:i}", "size_total",
-                                                 (json_int_t)(fs.f_blocks * fs.f_frsize), "size_free",
-                                                 (json_int_t)(fs.f_bavail * fs.f_frsize), "inodes_total",
+                                                 (json_int_t)fs.f_blocks * (json_int_t)fs.f_frsize, "size_free",
+                                                 (json_int_t)fs.f_bavail * (json_int_t)fs.f_frsize, "inodes_total",
                                                  (json_int_t)fs.f_files, "inodes_free", (json_int_t)fs.f_ffree,
                                                  "block_size", (int)fs.f_bsize)) == 0
                ? 0

@@ -299,14 +299,13 @@ static FIBER void write_jobs(void *arg)
 
     while (!c->is_io_closing || !list_empty(&c->jobs)) {
         struct raft_snapshot *snapshot = NULL;
-        struct job *job;
+        struct job *job = list_first(&c->jobs, struct job, node);
         int r;
 
-        if (list_empty(&c->jobs)) {
+        if (!job) {
             (void)waitq_wait(&c->job_ready, NULL); /* there is work, or the end */
             continue;
         }
-        job = list_first(&c->jobs, struct job, node);
         list_del(&job->node);
         r = job_run(c, job, &snapshot);
         if (r < 0 && job->kind != JOB_GET_SNAPSHOT)
@@ -314,8 +313,8 @@ static FIBER void write_jobs(void *arg)
         job_answer(job, raft_error(r), snapshot);
         job_free(job);
     }
-    while (!list_empty(&c->sent))
-        end_send(list_first(&c->sent, struct sent, node), RAFT_CANCELED);
+    for (struct sent *s; (s = list_first(&c->sent, struct sent, node));)
+        end_send(s, RAFT_CANCELED);
     c->on_io_close(&c->io);
 }
 

@@ -84,7 +84,7 @@ static int copy_opaque(struct xdr_in *in, struct raft_buffer *ret)
 
 void message_clear_entries(struct raft_append_entries *a)
 {
-    if (a->n_entries > 0)
+    if (a->entries && a->n_entries > 0)
         raft_free(a->entries[0].batch);
     raft_free(a->entries);
     *a = (struct raft_append_entries) { 0 };

@@ -156,8 +156,8 @@ static int read_brick(const char *folder, const char *file, struct volume *v, st
     SCOPED_FREE char *path = mem_printf("%s/bricks/%s", folder, file);
     struct brick *b = volume_add_brick(v);
     const struct field *f;
-    char *key, *value;
-    struct lines l;
+    char *key = "", *value = "";
+    struct lines l = { .next = "" };
     int r;
 
     if (!path || !b)
@@ -258,8 +258,8 @@ int store_read_volume(const char *folder, const char *name, struct volume **ret_
     SCOPED(volume_free) struct volume *v = volume_new(name);
     SCOPED_FREE char *path = mem_printf("%s/info", folder);
     struct info info = { .v = v, .type = UINT32_MAX };
-    char *key, *value;
-    struct lines l;
+    char *key = "", *value = "";
+    struct lines l = { .next = "" };
     int r;
 
     if (!v || !path)

@@ -214,7 +214,7 @@ int fan_steps(struct fan *fan, uint32_t count);
 FIBER void fan_run(struct fan *fan);
 uint32_t fan_ok(const struct fan *fan);                      /* targets that succeeded */
 uint32_t fan_failed_with(const struct fan *fan, int result); /* targets that answered this */
-uint64_t fan_asked_ns(const struct fan *fan);               /* reply.asked_ns over the targets that answered */
+uint64_t fan_asked_ns(const struct fan *fan);                /* reply.asked_ns over the targets that answered */
 int fan_worst(const struct fan *fan);                        /* result_worse over the targets that failed; 0: none */
 /* Result and reply of a step, -ENOTCONN when it did not run. */
 int fan_step(const struct fan *fan, unsigned child, uint32_t step, struct reply **ret_reply);
