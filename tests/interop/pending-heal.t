@@ -1,6 +1,6 @@
 #!/bin/bash
 # What one side leaves to be healed, the other understands: pending counters and index entries of a mirror whose first
-# brick was away.
+# brick was away. And ours heals what either left.
 # timeout: 400
 . "$(dirname "$0")/gl_lib.sh"
 
@@ -75,6 +75,14 @@ for left_by in ours real; do
     ok "$p: one more change on top" sh -c "echo newest > $m/data && [ \$(cat $m/data) = newest ]"
     stop_mount "$m"
     stop_bricks
+    ours
+    start_bricks $v
+    ok "$p: ours heals it" heal $v
+    ok "$p: nothing is left" wait_for 30 is_healed $v
+    ok "$p: the bricks are equal" compare_bricks --ignore-times "$T/$v/b1" "$T/$v/b2"
+    is "$(cat "$T/$v/b1/data" "$T/$v/b1/dir/new")" "newest
+new" "$p: the brick that was away has what it missed"
+    stop_bricks
 done
 
 # Our client leaves the pending heal on a real volume; the real heal daemon does it.
@@ -98,4 +106,19 @@ ok "our client, real volume: the real daemon heals it" wait_for 60 gl_is_healed 
 is_changed "$T/m" "our client, real volume, healed"
 stop_mount "$T/m"
 ok "our client, real volume, healed: both bricks hold the same" wait_for 20 compare_bricks --ignore-times "$GL/bricks/vol/b1" "$GL/bricks/vol/b2"
+
+# And our command on real bricks, while the real daemon is off.
+gl volume set vol cluster.self-heal-daemon off >/dev/null
+real
+gl_mount vol "$T/n"
+gl_kill_brick vol 2
+ok "real volume: changed while a brick is away" sh -c "echo once more > $T/n/data && echo another > $T/n/dir/another && rm $T/n/dir/new && mkdir -p $T/n/one/two && chmod 0644 $T/n/meta"
+stop_mount "$T/n"
+gl_restart_bricks vol 2
+our_heal() { in_ns main mortar-heal --volfile-server=$GL_ADDR --volfile-id=vol --socket none "$@"; }
+like "$(our_heal info)" "/dir/another" "real volume: our info lists what is pending"
+is "$(our_heal info | sed -n 's/^Number of entries: //p' | sort -n | tail -n 1)" "$(gl volume heal vol info | sed -n 's/^Number of entries: //p' | sort -n | tail -n 1)" "real volume: as many as GlusterFS's"
+ok "real volume: our command heals it" our_heal
+ok "real volume: nothing is left" wait_for 60 gl_is_healed vol
+ok "real volume: both bricks hold the same" wait_for 20 compare_bricks --ignore-times "$GL/bricks/vol/b1" "$GL/bricks/vol/b2"
 done_testing
