@@ -89,7 +89,7 @@ static const struct plan plans[] = {
       .is_rich = true,
       .ops = 40 },
     { .name = "locks that go too early are noticed",
-      .config = { .bricks = 3, .clients = 3, .quorum = "auto", .has_healers = true, .sabotage = SABOTAGE_EARLY_UNLOCK },
+      .config = { .bricks = 2, .clients = 4, .quorum = "auto", .has_healers = true, .sabotage = SABOTAGE_EARLY_UNLOCK },
       .victim = -1,
       .kills_clients = true,
       .is_rich = true,
