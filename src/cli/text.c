@@ -8,18 +8,6 @@
 
 #define DASHES "------------------------------------------------------------------------------" /* 78 */
 
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-
-    return text ? text : "";
-}
-
-static long long number_of(const json_t *o, const char *key)
-{
-    return json_integer_value(json_object_get(o, key));
-}
-
 static bool flag_of(const json_t *o, const char *key)
 {
     return json_is_true(json_object_get(o, key));

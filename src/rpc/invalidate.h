@@ -18,6 +18,8 @@
  */
 #pragma once
 
+#include "graph/translator.h"
+
 #define INVALIDATE_KEY             "mortar-invalidate"
 #define INVALIDATE_MAX             4096
 #define INVALIDATE_LEASE_S         60
@@ -25,3 +27,25 @@
 /* What clients leave of both times: clocks of two machines differ in speed, and what runs takes its time. */
 #define INVALIDATE_LEASE_MARGIN_MS 1000
 #define INVALIDATE_WAIT_MARGIN_MS  100
+
+/* Operations whose answers tell nothing that a client keeps: the brick notes no interest for them, and the client takes no
+ * lease from them. Both sides must agree, so it is said once. */
+static inline bool invalidate_is_untold(enum op op)
+{
+    switch (op) {
+    case OP_XATTROP:
+    case OP_INODELK:
+    case OP_ENTRYLK:
+    case OP_LK:
+    case OP_FLUSH:
+    case OP_FSYNC:
+    case OP_FSYNCDIR:
+    case OP_STATFS:
+    case OP_IPC:
+    case OP_GETACTIVELK:
+    case OP_RCHECKSUM:
+    case OP_BLOCKSUMS:
+    case OP_LEASE: return true;
+    default: return false;
+    }
+}

@@ -92,32 +92,12 @@ static void grant_found(struct remote *s, const struct iatt *a, uint64_t begun_n
         grant(s, inode, begun_ns);
 }
 
-/* As interest.c of the brick decides it. */
-static bool tells_nothing(enum op op)
-{
-    switch (op) {
-    case OP_XATTROP:
-    case OP_INODELK:
-    case OP_ENTRYLK:
-    case OP_LK:
-    case OP_FLUSH:
-    case OP_FSYNC:
-    case OP_FSYNCDIR:
-    case OP_STATFS:
-    case OP_IPC:
-    case OP_GETACTIVELK:
-    case OP_RCHECKSUM:
-    case OP_LEASE: return true;
-    default: return false;
-    }
-}
-
 void remote_lease_learn(struct remote *s, const struct request *q, const struct reply *r, int result, uint64_t begun_ns)
 {
     if (begun_ns == 0)
         return;
     answered(s, begun_ns);
-    if (tells_nothing(q->op))
+    if (invalidate_is_untold(q->op))
         return;
     if (q->parent && (result >= 0 || result == -ENOENT))
         grant(s, q->parent, begun_ns);

@@ -354,26 +354,6 @@ static void note_entries(struct connection *c, const struct dir_entries *entries
     }
 }
 
-/* Operations that tell nothing a client keeps. */
-static bool tells_nothing(enum op op)
-{
-    switch (op) {
-    case OP_XATTROP:
-    case OP_INODELK:
-    case OP_ENTRYLK:
-    case OP_LK:
-    case OP_FLUSH:
-    case OP_FSYNC:
-    case OP_FSYNCDIR:
-    case OP_STATFS:
-    case OP_IPC:
-    case OP_GETACTIVELK:
-    case OP_RCHECKSUM:
-    case OP_BLOCKSUMS: return true;
-    default: return false;
-    }
-}
-
 static void note_step(struct connection *c, struct step *st, int result)
 {
     uint64_t since = st->before.change_number;
@@ -399,7 +379,7 @@ void interest_end(struct connection *c, struct step *st, int result, struct chan
 {
     if (st->q.op == OP_LOOKUP && !st->parent && !st->inode)
         return; /* it never began */
-    if (c->is_caching && !c->is_gone && !tells_nothing(st->q.op))
+    if (c->is_caching && !c->is_gone && !invalidate_is_untold(st->q.op))
         note_step(c, st, result);
     if (result >= 0 && others_cache(c))
         collect(c, st, changes);
