@@ -95,7 +95,12 @@ for i in $(seq 80); do
 done
 is "$failed" 0 "eighty changes of the graph, all names are seen after each"
 after=$(rss)
-at_most "$after" $((before * 12 / 10)) "memory is $before kB at the start and $after kB at the end"
+what="memory is $before kB at the start and $after kB at the end"
+if grep -qa __asan_init "$(command -v mortarfs)"; then
+    skip "$what" "the address sanitizer keeps freed memory; it reports leaks by itself"
+else
+    at_most "$after" $((before * 12 / 10)) "$what"
+fi
 stop_mount "$T/a"
 stop_mount "$T/b"
 bricks_agree vol "both bricks hold the same"
