@@ -31,6 +31,18 @@ print(run(write), run(create))
 END
 }
 
+# Changes of one file's mode, twenty from either side, one after the other: seconds in all.
+change_modes() { # change_modes DIR DIR
+    python3 - "$1/file" "$2/file" <<'END'
+import os, sys, time
+begin = time.time()
+for i in range(20):
+    for path in sys.argv[1:3]:
+        os.chmod(path, 0o600 + i)
+print("%.3f" % (time.time() - begin))
+END
+}
+
 take_turns() { # take_turns NAME BRICK MOUNT_A MOUNT_B
     local name=$1 v=v$((++turn)) m writes worst_write creates worst_create
     BRICK=$2
@@ -50,6 +62,8 @@ take_turns() { # take_turns NAME BRICK MOUNT_A MOUNT_B
         at_least "$creates" 10 "$name: client $m creates"
         at_most "$worst_create" $WORST_S "$name: client $m never waits long to create"
     done
+    # who waits for the other's session to end by itself needs a second each time
+    at_most "$(change_modes "$T/$v-a" "$T/$v-b")" 15 "$name: forty changes of mode in turns"
     for m in a b; do stop_mount "$T/$v-$m"; done
     stop_brick $v/brick1; stop_brick $v/brick2
 }

@@ -39,6 +39,8 @@ wait_for 20 [ -n "$(pending "$T/vol/b2")" ]
 restart_brick vol/brick1
 stop_mount "$m"
 start_mount vol "$m" --attribute-timeout=0 --entry-timeout=0
+wait_connected vol/brick1 "$m"
+wait_connected vol/brick2 "$m"
 start_shd vol
 b1=$(heal vol info | sed -n 's/^Brick //p' | head -n 1)
 

@@ -138,9 +138,14 @@ static void child_changed(struct translator *me, unsigned child, bool is_up)
     tell_parents(me);
 }
 
+/* Locks of attributes are asked for in our domain, but the brick keeps them, and tells of them, in one of their own
+ * (docs/protocol.md "Locks"). */
 static bool is_our_domain(struct translator *me, const struct event *event)
 {
-    return event->domain && strcmp(event->domain, me->name) == 0;
+    size_t length = strlen(me->name);
+
+    return event->domain && strncmp(event->domain, me->name, length) == 0 &&
+           (event->domain[length] == '\0' || strcmp(event->domain + length, ":metadata") == 0);
 }
 
 static void invalidated(struct translator *me, const struct event *event)

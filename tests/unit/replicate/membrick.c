@@ -201,11 +201,15 @@ static void drop_locks(struct mem_brick *b)
 
 static void tell_holder(struct mem_lock *held)
 {
+    bool is_metadata = held->op == OP_INODELK && held->start == (uint64_t)INT64_MAX - 1;
+    char domain[300];
+    /* A brick keeps locks of attributes in a domain of their own. */
     struct event event = { .kind = held->op == OP_ENTRYLK ? EVENT_ENTRYLK_CONTENTION : EVENT_INODELK_CONTENTION,
                            .gfid = held->gfid,
-                           .domain = held->domain,
+                           .domain = domain,
                            .range = { .start = held->start } };
 
+    (void)snprintf(domain, sizeof(domain), "%s%s", held->domain, is_metadata ? ":metadata" : "");
     held->by->contentions++;
     notify_parents(held->by->me, &event);
 }
