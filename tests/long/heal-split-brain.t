@@ -3,7 +3,7 @@
 # each way of choosing a copy ends it; on a mount also by virtual xattrs.
 # timeout: 300
 NEEDS_PROGRAMS="mortar-heal"
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../integration/lib.sh"
 
 volume vol 2
 dirs=("$T/vol/b1" "$T/vol/b2")

@@ -4,7 +4,7 @@
 # the daemon or by the command itself.
 # timeout: 400
 NEEDS_PROGRAMS="mortar-heal"
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../integration/lib.sh"
 
 fill() {
     local m=$1 i
