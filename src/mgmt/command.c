@@ -60,6 +60,14 @@ int request_volume(const struct mortard *d, const json_t *request, struct volume
     return 0;
 }
 
+FIBER int command_propose(struct mortard *d, json_t *change, struct error *err)
+{
+    int r = change ? mortard_change(d, change, err) : -ENOMEM;
+
+    json_decref(change);
+    return r;
+}
+
 static const struct command *find_command(const char *name)
 {
     for (size_t i = 0; name && i < sizeof(commands) / sizeof(commands[0]); i++) {

@@ -27,6 +27,9 @@ FIBER int command_peer_detach(struct mortard *d, const json_t *request, json_t *
 int command_peer_status(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 int command_uuid(struct mortard *d, const json_t *request, json_t *answer, struct error *err);
 
+/* Has a change agreed on; it is given, NULL: no memory to make it. As mortard_change. */
+FIBER int command_propose(struct mortard *d, json_t *change, struct error *err);
+
 const char *request_text(const json_t *request, const char *key); /* NULL: not there */
 bool request_flag(const json_t *request, const char *key);
 uint32_t request_number(const json_t *request, const char *key, uint32_t otherwise);

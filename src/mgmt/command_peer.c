@@ -9,14 +9,6 @@
 
 #define LINK_WAIT_MS 15000
 
-static FIBER int propose(struct mortard *d, json_t *change, struct error *err)
-{
-    int r = change ? mortard_change(d, change, err) : -ENOMEM;
-
-    json_decref(change);
-    return r;
-}
-
 /* Gives a machine a vote, or takes it: the leader does it. */
 static FIBER int set_member(struct mortard *d, const struct gfid *node, bool add, struct error *err)
 {
@@ -84,15 +76,16 @@ static FIBER int take_in(struct mortard *d, const char *host, const struct gfid 
     json_decref(answer);
     if (r < 0)
         return r;
-    r = propose(d, json_pack("{s:s, s:s, s:[s]}", "op", "node-add", "node", GFID_TEXT(node), "names", host), err);
+    r = command_propose(d, json_pack("{s:s, s:s, s:[s]}", "op", "node-add", "node", GFID_TEXT(node), "names", host),
+                        err);
     r = r < 0 ? r : wait_for_link(d, node, err);
     r = r < 0 ? r : set_member(d, node, true, err);
     if (r < 0) {
         answer = NULL;
         if (node_ask(d, node, json_pack("{s:s}", "ask", "leave"), &answer, NULL) == 0)
             json_decref(answer);
-        (void)propose(d, json_pack("{s:s, s:s}", "op", "node-remove", "node", GFID_TEXT(node)),
-                      NULL); /* or it stays: probe
+        (void)command_propose(d, json_pack("{s:s, s:s}", "op", "node-remove", "node", GFID_TEXT(node)),
+                              NULL); /* or it stays: probe
                                                                                                           again, or detach */
     }
     return r;
@@ -106,7 +99,8 @@ static FIBER int learn_own_name(struct mortard *d, const json_t *probed, struct 
 
     if (!own || !*own || !me || node_has_name(me, own))
         return 0;
-    return propose(d, json_pack("{s:s, s:s, s:[s]}", "op", "node-add", "node", GFID_TEXT(&d->node), "names", own), err);
+    return command_propose(
+        d, json_pack("{s:s, s:s, s:[s]}", "op", "node-add", "node", GFID_TEXT(&d->node), "names", own), err);
 }
 
 static int note(json_t *answer, const char *text)
@@ -143,8 +137,8 @@ FIBER int command_peer_probe(struct mortard *d, const json_t *request, json_t *a
     if (gfid_equal(&node, &d->node))
         return note(answer, "Probe on localhost not needed");
     if (r == 0 && cluster_find_node(d->cluster, &node)) /* a further name of one of ours */
-        return propose(d, json_pack("{s:s, s:s, s:[s]}", "op", "node-add", "node", GFID_TEXT(&node), "names", host),
-                       err);
+        return command_propose(
+            d, json_pack("{s:s, s:s, s:[s]}", "op", "node-add", "node", GFID_TEXT(&node), "names", host), err);
     if (r == 0 && !is_alone)
         r = error_set(err, -EBUSY, "%s is either already part of another cluster or having volumes configured", host);
     return r < 0 ? r : take_in(d, host, &node, err);
@@ -168,7 +162,7 @@ FIBER int command_peer_detach(struct mortard *d, const json_t *request, json_t *
         if (!node_is_connected(d, &d->cluster->nodes[i].id))
             return error_set(err, -ENOTCONN, "One of the peers is probably down. Check with 'peer status'");
     }
-    r = propose(d, json_pack("{s:s, s:s}", "op", "node-remove", "node", GFID_TEXT(&node)), err);
+    r = command_propose(d, json_pack("{s:s, s:s}", "op", "node-remove", "node", GFID_TEXT(&node)), err);
     r = r < 0 ? r : set_member(d, &node, false, err);
     if (r == 0 && node_ask(d, &node, json_pack("{s:s}", "ask", "leave"), &left, NULL) == 0)
         json_decref(left); /* else it finds out by itself that nobody talks to it */

@@ -9,14 +9,6 @@
 
 #define GROUP_MAX_BYTES 65536
 
-static FIBER int propose(struct mortard *d, json_t *change, struct error *err)
-{
-    int r = change ? mortard_change(d, change, err) : -ENOMEM;
-
-    json_decref(change);
-    return r;
-}
-
 static int put_id(json_t *answer, const struct volume *v)
 {
     return json_object_set_new(answer, "name", json_string(v->name)) == 0 &&
@@ -71,7 +63,7 @@ FIBER int command_volume_create(struct mortard *d, const json_t *request, json_t
     r = new_bricks_prepare(d, bricks, &id, MAX(replica, 1u), request_flag(request, "force"), &fresh, err);
     if (r < 0)
         return r;
-    r = propose(d, new_volume(d, name, MAX(replica, 1u), arbiter, &id, &fresh), err);
+    r = command_propose(d, new_volume(d, name, MAX(replica, 1u), arbiter, &id, &fresh), err);
     if (r < 0)
         new_bricks_undo(d, &fresh);
     new_bricks_done(&fresh);
@@ -86,7 +78,7 @@ FIBER int command_volume_delete(struct mortard *d, const json_t *request, json_t
     int r = request_volume(d, request, &v, err);
 
     r = r < 0 ? r : put_id(answer, v);
-    r = r < 0 ? r : propose(d, json_pack("{s:s, s:s}", "op", "volume-delete", "name", v->name), err);
+    r = r < 0 ? r : command_propose(d, json_pack("{s:s, s:s}", "op", "volume-delete", "name", v->name), err);
     if (r == 0)
         reconcile_now(d, false);
     return r;
@@ -153,7 +145,7 @@ FIBER int command_volume_start(struct mortard *d, const json_t *request, json_t 
             memmove(err->text, told + 2, strlen(told + 2) + 1);
         return r;
     }
-    r = propose(d, json_pack("{s:s, s:s, s:b}", "op", "volume-start", "name", name, "force", is_forced), err);
+    r = command_propose(d, json_pack("{s:s, s:s, s:b}", "op", "volume-start", "name", name, "force", is_forced), err);
     if (r < 0)
         return r;
     r = ask_machines(d, name, settle_question(d, name), false, err);
@@ -166,7 +158,7 @@ FIBER int command_volume_stop(struct mortard *d, const json_t *request, json_t *
     int r = request_volume(d, request, &v, err);
 
     r = r < 0 ? r : put_id(answer, v);
-    r = r < 0 ? r : propose(d, json_pack("{s:s, s:s}", "op", "volume-stop", "name", v->name), err);
+    r = r < 0 ? r : command_propose(d, json_pack("{s:s, s:s}", "op", "volume-stop", "name", v->name), err);
     return r < 0 ? r
                  : ask_machines(d, request_text(request, "name"), settle_question(d, request_text(request, "name")),
                                 false, err);
@@ -227,7 +219,7 @@ FIBER int command_volume_set(struct mortard *d, const json_t *request, json_t *a
 
     (void)answer;
     if (name && json_array_size(pairs) > 0)
-        r = propose(d, json_pack("{s:s, s:s, s:O}", "op", "volume-set", "name", name, "pairs", pairs), err);
+        r = command_propose(d, json_pack("{s:s, s:s, s:O}", "op", "volume-set", "name", name, "pairs", pairs), err);
     else if (!*err->text)
         r = error_set(err, r, "there is nothing to set");
     json_decref(pairs);
@@ -248,7 +240,7 @@ FIBER int command_volume_reset(struct mortard *d, const json_t *request, json_t 
         json_decref(change);
         return -ENOMEM;
     }
-    r = propose(d, change, err);
+    r = command_propose(d, change, err);
     if (r == 0)
         reconcile_now(d, false);
     return r;
@@ -287,10 +279,10 @@ FIBER int command_add_brick(struct mortard *d, const json_t *request, json_t *an
                            err);
     r = r < 0 ? r : request_volume(d, request, &v, err);
     if (r == 0)
-        r = propose(d,
-                    json_pack("{s:s, s:s, s:i, s:i, s:O}", "op", "add-bricks", "name", v->name, "replica", (int)replica,
-                              "arbiter", (int)arbiter, "bricks", fresh.json),
-                    err);
+        r = command_propose(d,
+                            json_pack("{s:s, s:s, s:i, s:i, s:O}", "op", "add-bricks", "name", v->name, "replica",
+                                      (int)replica, "arbiter", (int)arbiter, "bricks", fresh.json),
+                            err);
     if (r < 0)
         new_bricks_undo(d, &fresh);
     new_bricks_done(&fresh);
@@ -325,10 +317,10 @@ FIBER int command_remove_brick(struct mortard *d, const json_t *request, json_t 
             r = -ENOMEM;
     }
     if (r == 0)
-        r = propose(d,
-                    json_pack("{s:s, s:s, s:i, s:O}", "op", "remove-bricks", "name", v->name, "replica",
-                              (int)request_number(request, "replica", 0), "bricks", pairs),
-                    err);
+        r = command_propose(d,
+                            json_pack("{s:s, s:s, s:i, s:O}", "op", "remove-bricks", "name", v->name, "replica",
+                                      (int)request_number(request, "replica", 0), "bricks", pairs),
+                            err);
     json_decref(pairs);
     if (r == 0)
         reconcile_now(d, false);
@@ -351,11 +343,11 @@ FIBER int command_replace_brick(struct mortard *d, const json_t *request, json_t
     r = r < 0 ? r : new_bricks_prepare(d, list, &v->id, 1, request_flag(request, "force"), &fresh, err);
     r = r < 0 ? r : request_volume(d, request, &v, err);
     if (r == 0)
-        r = propose(d,
-                    json_pack("{s:s, s:s, s:O, s:O, s:O}", "op", "replace-brick", "name", v->name, "host",
-                              json_array_get(old, 0), "path", json_array_get(old, 1), "brick",
-                              json_array_get(fresh.json, 0)),
-                    err);
+        r = command_propose(d,
+                            json_pack("{s:s, s:s, s:O, s:O, s:O}", "op", "replace-brick", "name", v->name, "host",
+                                      json_array_get(old, 0), "path", json_array_get(old, 1), "brick",
+                                      json_array_get(fresh.json, 0)),
+                            err);
     if (r < 0)
         new_bricks_undo(d, &fresh);
     new_bricks_done(&fresh);

@@ -67,6 +67,10 @@ void message_put(struct xdr_out *o, const struct raft_message *m);
 void message_clear_entries(struct raft_append_entries *a);
 int message_get(void *data, size_t size_bytes, struct raft_message *ret_message);
 
+/* Members as they are in messages and in the journal. get: 0 and a configuration the caller closes, -EBADMSG; the bytes
+ * change by reading. */
+void members_put(struct xdr_out *o, const struct raft_configuration *members);
+int members_get(struct xdr_in *in, struct raft_configuration *ret_members);
 /* Members from the bytes of an entry. 0 and a configuration the caller closes, -EBADMSG. */
 int members_decode(const void *data, size_t size_bytes, struct raft_configuration *ret_members);
 /* Remembers the members of a snapshot. 0 or -ENOMEM. */

@@ -69,12 +69,7 @@ static int members_pack(const struct raft_configuration *conf, struct journal_sn
     int r;
 
     xdr_out_init(&o, 256);
-    xdr_put_u32(&o, conf->n);
-    for (unsigned i = 0; i < conf->n; i++) {
-        xdr_put_u64(&o, conf->servers[i].id);
-        xdr_put_string(&o, conf->servers[i].address);
-        xdr_put_u32(&o, (uint32_t)conf->servers[i].role);
-    }
+    members_put(&o, conf);
     s->members = o.failed ? NULL : mem_dup(o.buf->data, o.size);
     s->members_bytes = o.size;
     r = s->members ? 0 : -ENOMEM;
@@ -86,20 +81,8 @@ static int members_unpack(const struct journal_snapshot *s, struct raft_configur
 {
     SCOPED_FREE uint8_t *copy = mem_dup(s->members, s->members_bytes); /* reading strings changes the bytes */
     struct xdr_in in = { .at = copy, .end = copy + s->members_bytes, .failed = !copy };
-    uint32_t count = xdr_get_u32(&in);
 
-    raft_configuration_init(conf);
-    for (uint32_t i = 0; i < count && !in.failed; i++) {
-        uint64_t id = xdr_get_u64(&in);
-        const char *address = xdr_get_string(&in, 1024);
-        uint32_t role = xdr_get_u32(&in);
-
-        if (!in.failed && raft_configuration_add(conf, id, address, (int)role) != 0)
-            in.failed = true;
-    }
-    if (in.failed)
-        raft_configuration_close(conf);
-    return in.failed ? -EBADMSG : 0;
+    return members_get(&in, conf);
 }
 
 /* ---- loading ---- */

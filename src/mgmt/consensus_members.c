@@ -46,6 +46,37 @@ int members_decode(const void *data, size_t size_bytes, struct raft_configuratio
     return 0;
 }
 
+/* ---- ours, in messages and in the journal ---- */
+
+void members_put(struct xdr_out *o, const struct raft_configuration *members)
+{
+    xdr_put_u32(o, members->n);
+    for (unsigned i = 0; i < members->n; i++) {
+        xdr_put_u64(o, members->servers[i].id);
+        xdr_put_string(o, members->servers[i].address);
+        xdr_put_u32(o, (uint32_t)members->servers[i].role);
+    }
+}
+
+int members_get(struct xdr_in *in, struct raft_configuration *ret_members)
+{
+    uint32_t count = xdr_get_u32(in);
+    int r = in->failed ? -EBADMSG : 0;
+
+    raft_configuration_init(ret_members);
+    for (uint32_t i = 0; i < count && r == 0; i++) {
+        uint64_t id = xdr_get_u64(in);
+        const char *address = xdr_get_string(in, 1024);
+        uint32_t role = xdr_get_u32(in);
+
+        if (in->failed || role > RAFT_SPARE || raft_configuration_add(ret_members, id, address, (int)role) != 0)
+            r = -EBADMSG;
+    }
+    if (r < 0)
+        raft_configuration_close(ret_members);
+    return r;
+}
+
 /* ---- the library's log ---- */
 
 static uint64_t last_index(const struct raft_log *log)

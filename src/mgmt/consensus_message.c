@@ -24,12 +24,7 @@ static void put_snapshot(struct xdr_out *o, const struct raft_install_snapshot *
     xdr_put_u64(o, s->last_index);
     xdr_put_u64(o, s->last_term);
     xdr_put_u64(o, s->conf_index);
-    xdr_put_u32(o, s->conf.n);
-    for (unsigned i = 0; i < s->conf.n; i++) {
-        xdr_put_u64(o, s->conf.servers[i].id);
-        xdr_put_string(o, s->conf.servers[i].address);
-        xdr_put_u32(o, (uint32_t)s->conf.servers[i].role);
-    }
+    members_put(o, &s->conf);
     xdr_put_opaque(o, s->data.base, s->data.len);
 }
 
@@ -143,25 +138,16 @@ static int get_append(struct xdr_in *in, struct raft_append_entries *a)
 
 static int get_snapshot(struct xdr_in *in, struct raft_install_snapshot *s)
 {
-    uint32_t count;
     int r;
 
     s->term = xdr_get_u64(in);
     s->last_index = xdr_get_u64(in);
     s->last_term = xdr_get_u64(in);
     s->conf_index = xdr_get_u64(in);
-    count = xdr_get_u32(in);
-    raft_configuration_init(&s->conf);
-    r = in->failed ? -EBADMSG : 0;
-    for (uint32_t i = 0; i < count && r == 0; i++) {
-        uint64_t id = xdr_get_u64(in);
-        const char *address = xdr_get_string(in, 1024);
-        uint32_t role = xdr_get_u32(in);
-
-        if (in->failed || role > RAFT_SPARE || raft_configuration_add(&s->conf, id, address, (int)role) != 0)
-            r = -EBADMSG;
-    }
-    r = r < 0 ? r : copy_opaque(in, &s->data);
+    r = members_get(in, &s->conf);
+    if (r < 0)
+        return r;
+    r = copy_opaque(in, &s->data);
     if (r < 0)
         raft_configuration_close(&s->conf);
     return r;
